@@ -178,6 +178,11 @@ enum status json_parse(const char *text, size_t len, struct json_doc **out, stru
         return malformed(why, "Nested deeper than 32 levels", line, column);
     json_error_t error;
     json_t *tree = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    // Well-formed, but nothing here has such a key, and jansson keeps none.
+    if (tree == NULL && json_error_code(&error) == json_error_null_byte_in_key) {
+        (void)problem_set(why, STATUS_INVALID_ARGUMENT, "INVALID_FIELD", "A field breaks a rule.");
+        return problem_violate(why, "body", "A key must not hold U+0000.");
+    }
     if (tree == NULL)
         return malformed_by_parser(why, &error);
     struct json_doc *doc = base_calloc(1, sizeof *doc);

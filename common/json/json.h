@@ -16,8 +16,8 @@ struct json_value; // borrowed from its document
 
 // Parses one complete JSON text. STATUS_INVALID_ARGUMENT with reason "MALFORMED_JSON" and a message that says
 // what and where for: no JSON, bytes after it, bad UTF-8, a BOM, duplicate keys, a depth over JSON_DEPTH_MAX,
-// lone surrogates, numbers out of range of int64 or double. An escaped NUL is let through: json_text() and
-// json_has_nul() tell it.
+// lone surrogates, numbers out of range of int64 or double. An escaped NUL in a key is a broken rule (reason
+// "INVALID_FIELD"); in a text it is let through: json_text() and json_has_nul() tell it.
 MUST_CHECK enum status json_parse(const char *text, size_t len, struct json_doc **out, struct problem *why);
 void json_doc_free(struct json_doc *doc); // NULL is fine
 const struct json_value *json_root(const struct json_doc *doc);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "common/rpc/rpc_listener.h"
+#include "common/rpc/rpc_close.h"
 
 #include "common/log/log.h"
 #include "common/rpc/rpc_probe.h"
@@ -213,7 +214,10 @@ void rpc_listener_close(struct rpc_listener *listener) {
         nng_aio_stop(listener->slots[i].aio);
     for (size_t i = 0; i < listener->options.slots; i++)
         (void)nng_ctx_close(listener->slots[i].ctx);
-    (void)nng_close(listener->socket);
+    if (!rpc_close_socket(listener->socket.id)) {
+        rpc_close_abandon(listener);
+        return;
+    }
     for (size_t i = 0; i < listener->options.slots; i++)
         nng_aio_free(listener->slots[i].aio);
     free(listener->slots);

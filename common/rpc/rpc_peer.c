@@ -2,6 +2,7 @@
 // Always send, wait, then receive: NNG 1.5 crashes when a receive that was posted beside an unfinished send
 // times out (NNG issue 1702). The resend timer is off: NNG would repeat requests that are not safe to repeat.
 #include "common/rpc/rpc_peer.h"
+#include "common/rpc/rpc_close.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -204,7 +205,10 @@ void rpc_peer_close(struct rpc_peer *peer) {
         nng_aio_stop(call->aio);
         (void)nng_ctx_close(call->ctx);
     }
-    (void)nng_close(peer->socket);
+    if (!rpc_close_socket(peer->socket.id)) {
+        rpc_close_abandon(peer);
+        return;
+    }
     nng_aio_free(peer->ping_aio);
     while (peer->all != NULL) {
         struct call *call = peer->all;

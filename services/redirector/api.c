@@ -15,19 +15,14 @@ static bool has_bearer(const char *authorization) {
 }
 
 static void dispatch(const struct api *api, const struct api_request *request, struct answer *answer) {
-    struct problem why = {0};
-    if (request->route.kind == ROUTE_API_LINKS) {
+    if (request->route.kind == ROUTE_API_LINKS)
         api_create(api, request, answer);
-    } else if (request->refusal != 0) {
+    else if (request->refusal != 0)
         api_refuse_by_http(api, request, answer);
-    } else if (request->route.code[0] == '\0') {
-        (void)problem_set(&why, STATUS_NOT_FOUND, "LINK_NOT_FOUND", "There is no such link of yours.");
-        api_refuse(api, answer, 404, &why);
-    } else if (request->route.kind == ROUTE_API_CLICKS) {
+    else if (request->route.kind == ROUTE_API_CLICKS)
         api_clicks(api, request, answer);
-    } else {
+    else
         api_get(api, request, answer);
-    }
 }
 
 void api_answer(const struct api *api, const struct api_request *request, struct answer *answer) {

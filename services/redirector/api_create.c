@@ -115,7 +115,7 @@ void api_create(const struct api *api, const struct api_request *request, struct
     }
     struct json_doc *doc = NULL;
     if (json_parse(request->body != NULL ? request->body : "", request->body_len, &doc, &why) != STATUS_OK) {
-        api_refuse(api, answer, 400, &why);
+        api_refuse(api, answer, strcmp(why.reason, "MALFORMED_JSON") == 0 ? 400 : 422, &why);
         return;
     }
     struct wish wish = {0};

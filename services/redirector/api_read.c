@@ -57,8 +57,18 @@ static bool takes_query(const struct api *api, const struct api_request *request
     return false;
 }
 
+// A segment that can't be a code names no link; but a bad query is told first.
+static bool names_link(const struct api *api, const struct api_request *request, struct answer *answer) {
+    if (request->route.code[0] != '\0')
+        return true;
+    struct problem why = {0};
+    (void)problem_set(&why, STATUS_NOT_FOUND, "LINK_NOT_FOUND", "There is no such link of yours.");
+    api_refuse(api, answer, 404, &why);
+    return false;
+}
+
 void api_get(const struct api *api, const struct api_request *request, struct answer *answer) {
-    if (!takes_query(api, request, answer, NULL, 0))
+    if (!takes_query(api, request, answer, NULL, 0) || !names_link(api, request, answer))
         return;
     Dunlin__V1__GetLinkRequest call = DUNLIN__V1__GET_LINK_REQUEST__INIT;
     call.code = (char *)request->route.code;
@@ -104,6 +114,8 @@ void api_clicks(const struct api *api, const struct api_request *request, struct
         api_refuse(api, answer, 422, &why);
         return;
     }
+    if (!names_link(api, request, answer))
+        return;
     dunlin__v1__clicks__get_clicks(api->clicks, &call, counted, answer);
     if (rpc_outcome()->status != STATUS_OK)
         answer_outcome(answer, rpc_outcome());

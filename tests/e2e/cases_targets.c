@@ -73,8 +73,8 @@ void targets_with_controls_are_refused(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         cases_expect_url_refused(rows[i].number, rows[i].url_json);
     cases_expect_alias_refused(25, "nul\\u0000alias");
-    // In a key it is told before it is known what the key would be: as malformed.
-    cases_expect_create(25, "{\"url\":\"https://dest.example/\",\"ur\\u0000l\":1}", 0, 400, NULL);
+    // No field has such a name.
+    cases_expect_create(25, "{\"url\":\"https://dest.example/\",\"ur\\u0000l\":1}", 0, 422, "body");
 }
 
 void a_fragment_is_the_browsers_business(void **state) {

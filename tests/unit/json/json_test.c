@@ -246,7 +246,11 @@ static void test_lets_an_escaped_nul_through(void **state) {
     assert_false(json_has_nul(json_at(json_root(doc), 1)));
     json_doc_free(doc);
     const char key[] = "{\"a\\u0000b\":1}";
-    assert_int_equal(json_parse(key, strlen(key), &doc, NULL), STATUS_INVALID_ARGUMENT);
+    struct problem why;
+    assert_int_equal(json_parse(key, strlen(key), &doc, &why), STATUS_INVALID_ARGUMENT);
+    assert_string_equal(why.reason, "INVALID_FIELD");
+    assert_int_equal(why.violation_count, 1);
+    assert_string_equal(why.violations[0].field, "body");
 }
 
 static void test_reads_whole_numbers(void **state) {
