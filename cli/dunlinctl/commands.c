@@ -3,10 +3,12 @@
 #include "common/documents/documents.h"
 #include "common/instant/instant.h"
 #include "common/rpc/rpc_client.h"
+#include "dunlin/v1/keyrange.pb-c.h"
 #include "dunlin/v1/writer.pb-c.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OUTPUT_MAX ((size_t)4 * 1024 * 1024)
@@ -41,7 +43,7 @@ static int call_begin(struct call *call, const struct command_line *line, const 
     const char *target, const ProtobufCServiceDescriptor *service, bool needs_key) {
     *call = (struct call){.line = line};
     if (target == NULL || target[0] == '\0')
-        return fail_usage("no address: set DUNLIN_WRITER or DUNLIN_CLICKS, or use --writer or --clicks");
+        return fail_usage("no address: set DUNLIN_WRITER, DUNLIN_CLICKS or DUNLIN_KEYRANGE, or use the flag");
     if (needs_key && (line->api_key == NULL || line->api_key[0] == '\0'))
         return fail_usage("no API key: set DUNLIN_API_KEY or use --api-key");
     if (needs_key)
@@ -102,6 +104,16 @@ static void put_decoded(struct json_writer *json, const void *message) {
     json_put_uint64(json, decoded->slot);
     json_key(json, "counter");
     json_put_uint64(json, decoded->counter);
+    json_object_end(json);
+}
+
+static void put_advanced(struct json_writer *json, const void *message) {
+    const Dunlin__V1__AdvanceCounterResponse *advanced = message;
+    json_object_begin(json);
+    json_key(json, "slot");
+    json_put_uint64(json, advanced->slot);
+    json_key(json, "counter");
+    json_put_uint64(json, advanced->counter);
     json_object_end(json);
 }
 
@@ -267,5 +279,40 @@ int command_key_create(const struct command_line *line) {
     if (code != EXIT_DONE)
         return code;
     dunlin__v1__keys__create_key(rpc_client_service(call.client), &request, print_key, (void *)line);
+    return call_end(&call);
+}
+
+// ---- keyrange advance
+
+static void print_advanced(const Dunlin__V1__AdvanceCounterResponse *advanced, void *line) {
+    if (advanced == NULL)
+        return;
+    if (is_json(line))
+        print_json(put_advanced, advanced);
+    else
+        (void)printf("slot %u counter %" PRIu64 "\n", advanced->slot, advanced->counter);
+}
+
+static bool read_number(const char *text, uint64_t max, uint64_t *out) {
+    if (text == NULL || text[0] == '\0' || strlen(text) > 18 || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *out = strtoull(text, NULL, 10);
+    return *out <= max;
+}
+
+int command_keyrange_advance(const struct command_line *line) {
+    Dunlin__V1__AdvanceCounterRequest request = DUNLIN__V1__ADVANCE_COUNTER_REQUEST__INIT;
+    uint64_t slot;
+    if (!read_number(line->slot, UINT32_MAX, &slot) || !read_number(line->to, UINT64_MAX, &request.to))
+        return fail_usage("keyrange advance needs --slot N and --to COUNTER, both numbers");
+    request.slot = (uint32_t)slot;
+    request.has_force = line->force;
+    request.force = line->force;
+    struct call call;
+    int code = call_begin(&call, line, "keyrange", line->keyrange, &dunlin__v1__keyrange__descriptor, false);
+    if (code != EXIT_DONE)
+        return code;
+    dunlin__v1__keyrange__advance_counter(
+        rpc_client_service(call.client), &request, print_advanced, (void *)line);
     return call_end(&call);
 }

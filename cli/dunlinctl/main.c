@@ -19,10 +19,13 @@ static const char help[] =
     "  decode CODE                               which slot and counter made a code\n"
     "  key create --owner NAME [--scope SCOPE]   make an API key, print it this once\n"
     "                                            (SCOPE: links, the default, or operator)\n"
+    "  keyrange advance --slot N --to COUNTER    hand out no value below COUNTER any more\n"
+    "                   [--force]                (by more than 2^33)\n"
     "\n"
     "flags, before or after the command:\n"
     "  --writer ADDRESS    the writer, tcp://HOST:PORT      (else $DUNLIN_WRITER)\n"
     "  --clicks ADDRESS    the clicks service               (else $DUNLIN_CLICKS)\n"
+    "  --keyrange ADDRESS  the keyrange service             (else $DUNLIN_KEYRANGE)\n"
     "  --api-key KEY       better by the environment, where other users can't see it  (else "
     "$DUNLIN_API_KEY)\n"
     "  --timeout SECONDS   1 to 60, default 5\n"
@@ -43,6 +46,9 @@ enum flag {
     FLAG_TO,
     FLAG_OWNER,
     FLAG_SCOPE,
+    FLAG_KEYRANGE,
+    FLAG_SLOT,
+    FLAG_FORCE,
     FLAG_VERSION,
     FLAG_HELP,
 };
@@ -59,6 +65,9 @@ static const struct option options[] = {
     {"to", required_argument, NULL, FLAG_TO},
     {"owner", required_argument, NULL, FLAG_OWNER},
     {"scope", required_argument, NULL, FLAG_SCOPE},
+    {"keyrange", required_argument, NULL, FLAG_KEYRANGE},
+    {"slot", required_argument, NULL, FLAG_SLOT},
+    {"force", no_argument, NULL, FLAG_FORCE},
     {"version", no_argument, NULL, FLAG_VERSION},
     {"help", no_argument, NULL, FLAG_HELP},
     {NULL, 0, NULL, 0},
@@ -67,7 +76,7 @@ static const struct option options[] = {
 #define FLAG_BIT(flag) (1U << ((flag)-FLAG_WRITER))
 #define COMMON_FLAGS                                                                                         \
     (FLAG_BIT(FLAG_WRITER) | FLAG_BIT(FLAG_CLICKS) | FLAG_BIT(FLAG_API_KEY) | FLAG_BIT(FLAG_TIMEOUT) |       \
-        FLAG_BIT(FLAG_JSON))
+        FLAG_BIT(FLAG_JSON) | FLAG_BIT(FLAG_KEYRANGE))
 
 struct command {
     const char *name;
@@ -83,6 +92,8 @@ static const struct command commands[] = {
     {"clicks", NULL, true, FLAG_BIT(FLAG_FROM) | FLAG_BIT(FLAG_TO), command_clicks},
     {"decode", NULL, true, 0, command_decode},
     {"key", "create", false, FLAG_BIT(FLAG_OWNER) | FLAG_BIT(FLAG_SCOPE), command_key_create},
+    {"keyrange", "advance", false, FLAG_BIT(FLAG_SLOT) | FLAG_BIT(FLAG_TO) | FLAG_BIT(FLAG_FORCE),
+        command_keyrange_advance},
 };
 
 static int usage(const char *sentence, const char *word) {
@@ -114,6 +125,10 @@ static const char **text_of(struct command_line *line, int flag) {
         return &line->from;
     case FLAG_TO:
         return &line->to;
+    case FLAG_KEYRANGE:
+        return &line->keyrange;
+    case FLAG_SLOT:
+        return &line->slot;
     case FLAG_OWNER:
         return &line->owner;
     default:
@@ -134,6 +149,8 @@ static int read_flags(int argc, char **argv, struct command_line *line, unsigned
         *given |= FLAG_BIT(flag);
         if (flag == FLAG_JSON)
             line->json = true;
+        else if (flag == FLAG_FORCE)
+            line->force = true;
         else if (flag != FLAG_TIMEOUT)
             *text_of(line, flag) = optarg;
         else if (!read_timeout(optarg, &line->timeout_us))
@@ -156,6 +173,7 @@ int main(int argc, char **argv) {
     struct command_line line = {
         .writer = getenv("DUNLIN_WRITER"),
         .clicks = getenv("DUNLIN_CLICKS"),
+        .keyrange = getenv("DUNLIN_KEYRANGE"),
         .api_key = getenv("DUNLIN_API_KEY"),
         .timeout_us = 5 * US_PER_S,
     };

@@ -151,7 +151,7 @@ static bool start_parts(const struct service *service, size_t *started) {
     for (*started = 0; *started < service->part_count; ++*started) {
         const struct service_part *part = &service->parts[*started];
         struct problem why = {0};
-        enum status status = part->start(service->state, &why);
+        enum status status = part->start(part->state, &why);
         if (status != STATUS_OK) {
             log_error("a part failed to start", log_text("part", part->name),
                 log_text("status", status_name(status)), log_text("reason", why.message));
@@ -210,7 +210,7 @@ static void leave(const struct service *service) {
     metric_set(self.ready, 0);
     for (size_t i = service->part_count; i-- > 0;)
         if (service->parts[i].leaving != NULL)
-            service->parts[i].leaving(service->state);
+            service->parts[i].leaving(service->parts[i].state);
     int64_t ms = self.config.drain_delay_ms;
     struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)};
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
@@ -221,11 +221,11 @@ static void stop_parts(const struct service *service, size_t started) {
     atomic_store(&self.stop_deadline_us, base_monotonic_us() + self.config.shutdown_timeout_ms * US_PER_MS);
     for (size_t i = started; i-- > 0;)
         if (service->parts[i].drain != NULL)
-            service->parts[i].drain(service->state);
+            service->parts[i].drain(service->parts[i].state);
     set_phase(SERVICE_STOPPING);
     for (size_t i = started; i-- > 0;)
         if (service->parts[i].stop != NULL)
-            service->parts[i].stop(service->state);
+            service->parts[i].stop(service->parts[i].state);
 }
 
 // The life between the admin port's opening and its closing.

@@ -38,6 +38,7 @@ struct service_part {
     void (*drain)(void *state);
     void (*stop)(void *state);
     bool (*ready)(void *state, char *why, size_t size);
+    void *state; // given to each of them
 };
 
 struct service_route {
@@ -58,7 +59,7 @@ struct service {
     size_t part_count;
     const struct service_route *routes;
     size_t route_count;
-    void *state; // given to every function of parts and routes
+    void *state; // given to every function of routes
 };
 
 // Adds the settings that every service has (ADMIN_LISTEN, LOG_LEVEL, DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS) and

@@ -15,7 +15,7 @@ static bool are_parts_ready(const struct service *service, struct buf *out) {
     for (size_t i = 0; i < service->part_count; i++) {
         const struct service_part *part = &service->parts[i];
         char why[256] = "not ready";
-        if (part->ready == NULL || part->ready(service->state, why, sizeof why))
+        if (part->ready == NULL || part->ready(part->state, why, sizeof why))
             continue;
         put_reason(out, part->name, why);
         is_ready = false;

@@ -88,6 +88,8 @@ service_environment() {
         KAFKA_BROKERS=$kafka
         WRITER_TARGET=$writer
         CLICKS_TARGET=$clicks
+        KEYRANGE_TARGET=$keyrange
+        PERMUTATION_KEY=${PERMUTATION_KEY-${SECRET[permutation_key]}}
         PUBLIC_URL=$(public_url)
         WORKERS=${WORKERS:-2}
         ;;

@@ -3,9 +3,8 @@
 #pragma once
 
 #include "common/config/config.h"
-#include "common/db/db_watch.h"
 #include "common/metrics/metrics.h"
-#include "common/rpc/rpc_server.h"
+#include "common/parts/parts.h"
 #include "services/clicks/batch.h"
 
 #include <stdatomic.h>
@@ -81,9 +80,9 @@ struct consume;
 struct clicks {
     struct clicks_config config;
     struct clicks_series series;
-    struct db_watch *watch;
+    struct parts_postgres postgres;
+    struct parts_rpc rpc;
     struct consume *consume;
-    struct rpc_server *server;
 };
 
 // Adds the metrics' series; the configuration is loaded already.

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
 // dunlin-clicks: counts the click stream and answers statistics queries. Wiring only.
 #include "common/bus/bus.h"
-#include "common/service/service.h"
 #include "services/clicks/clicks.h"
 #include "services/clicks/clicks_rpc.h"
 #include "services/clicks/consume.h"
 
 #include <stdio.h>
 
-static bool postgres_ready(void *state, char *why, size_t size) {
-    const struct clicks *clicks = state;
-    if (db_watch_is_up(clicks->watch))
-        return true;
-    (void)snprintf(why, size, "Postgres is not reachable");
-    return false;
+// Queries need Postgres alone.
+static bool serving(void *arg) {
+    const struct clicks *clicks = arg;
+    return db_watch_is_up(clicks->postgres.watch);
 }
 
-static enum status postgres_start(void *state, struct problem *why) {
+static enum status setup(void *state, struct problem *why) {
     (void)why;
     struct clicks *clicks = state;
     clicks_init(clicks);
-    const struct db_options options = clicks_db_options(&clicks->config);
-    clicks->watch = db_watch_start(&options);
+    clicks->postgres.options = clicks_db_options(&clicks->config);
+    clicks->rpc.options = (struct rpc_server_options){
+        .listen = clicks->config.listen,
+        .workers = (unsigned)clicks->config.workers,
+        .queue_max = (unsigned)clicks->config.queue,
+        .timeout_us = 5 * US_PER_S,
+        .ready = serving,
+        .worker_open = clicks_rpc_open,
+        .worker_close = clicks_rpc_close,
+        .arg = clicks,
+    };
     return STATUS_OK;
-}
-
-static void postgres_stop(void *state) {
-    struct clicks *clicks = state;
-    db_watch_stop(clicks->watch);
 }
 
 static enum status consume_part_start(void *state, struct problem *why) {
@@ -49,36 +50,6 @@ static bool consume_ready(void *state, char *why, size_t size) {
     return false;
 }
 
-// Queries need Postgres alone.
-static bool serving(void *arg) {
-    return postgres_ready(arg, (char[64]){0}, 64);
-}
-
-static enum status rpc_start(void *state, struct problem *why) {
-    struct clicks *clicks = state;
-    const struct rpc_server_options options = {
-        .listen = clicks->config.listen,
-        .workers = (unsigned)clicks->config.workers,
-        .queue_max = (unsigned)clicks->config.queue,
-        .timeout_us = 5 * US_PER_S,
-        .ready = serving,
-        .worker_open = clicks_rpc_open,
-        .worker_close = clicks_rpc_close,
-        .arg = clicks,
-    };
-    return rpc_server_start(&options, &clicks->server, why);
-}
-
-static void rpc_drain(void *state) {
-    struct clicks *clicks = state;
-    rpc_server_drain(clicks->server);
-}
-
-static void rpc_stop(void *state) {
-    struct clicks *clicks = state;
-    rpc_server_stop(clicks->server, service_stop_time_left_us());
-}
-
 int main(int argc, char **argv) {
     static struct clicks clicks;
     const struct config_section config[] = {
@@ -90,20 +61,25 @@ int main(int argc, char **argv) {
         {"rpc server", rpc_server_metrics, rpc_server_metrics_count},
     };
     const struct service_part parts[] = {
-        {.name = "postgres", .start = postgres_start, .stop = postgres_stop, .ready = postgres_ready},
-        {.name = "stream", .start = consume_part_start, .stop = consume_part_stop, .ready = consume_ready},
-        {.name = "rpc", .start = rpc_start, .drain = rpc_drain, .stop = rpc_stop},
+        {.name = "setup", .start = setup, .state = &clicks},
+        parts_postgres(&clicks.postgres),
+        {.name = "stream",
+            .start = consume_part_start,
+            .stop = consume_part_stop,
+            .ready = consume_ready,
+            .state = &clicks},
+        parts_rpc(&clicks.rpc),
     };
     const struct service service = {
         .name = "clicks",
         .summary = "Counts the click stream exactly once and answers statistics queries.",
+        .admin_preset = "127.0.0.1:9103",
         .config = config,
         .config_count = ARRAY_LEN(config),
         .metrics = metrics,
         .metrics_count = ARRAY_LEN(metrics),
         .parts = parts,
         .part_count = ARRAY_LEN(parts),
-        .state = &clicks,
     };
     return service_main(&service, argc, argv);
 }

@@ -24,7 +24,9 @@ struct http {
     uint64_t next_id;                   // of a request that brings none
     struct metric *answers[STATUS_MAX]; // by status, made when first needed
     struct metric *api_answers[STATUS_MAX];
-    struct metric *latency[2]; // by lookup_source
+    struct metric *cached_latency;
+    struct metric *latency[2]; // by link_source
+    struct metric *never_issued;
     struct metric *recorded;
     struct metric *lost;
     // Jobs come back from the gateway's threads through here.
@@ -94,6 +96,7 @@ static void send_error(
 // ---- links
 
 struct visit {
+    struct lookup_waiter waiter; // first
     struct http *http;
     struct web_request *request;
     int64_t since_us;
@@ -111,25 +114,25 @@ static bool is_prefetch(const struct web_request *request) {
         web_header(request, "X-Purpose"), web_header(request, "X-Moz"));
 }
 
-static void answer_link(struct visit *visit, const struct cached_link *link) {
-    struct web_request *request = visit->request;
+static void answer_link(struct http *http, struct web_request *request, const struct cached_link *link) {
     struct answer answer;
     answer_init(&answer, 500);
     int64_t now = base_wall_us();
     bool prefetch = is_prefetch(request);
     bool redirects = redirect_answer(&answer, link, now, prefetch, web_header(request, "Accept"));
     bool counts = redirects && !prefetch && web_method(request) == WEB_GET;
-    send(visit->http, &answer, request, false);
+    send(http, &answer, request, false);
     if (counts)
-        record_click(visit->http, now, link->code);
+        record_click(http, now, link->code);
 }
 
-static void found(void *arg, enum status status, const struct cached_link *link, enum lookup_source source) {
-    struct visit *visit = arg;
+static void found(struct lookup_waiter *waiter, enum status status, const struct cached_link *link,
+    enum link_source source) {
+    struct visit *visit = (struct visit *)waiter;
     struct http *http = visit->http;
     metric_observe_us(http->latency[source], base_monotonic_us() - visit->since_us);
     if (status == STATUS_OK)
-        answer_link(visit, link);
+        answer_link(http, visit->request, link);
     else
         send_error(http, visit->request, false,
             status == STATUS_NOT_FOUND   ? 404
@@ -139,10 +142,37 @@ static void found(void *arg, enum status status, const struct cached_link *link,
     free(visit);
 }
 
-static void visit_link(struct http *http, struct web_request *request, const char *code) {
+static void fetch_link(struct http *http, struct web_request *request, const char *code, int64_t now_us) {
     struct visit *visit = base_calloc(1, sizeof *visit);
-    *visit = (struct visit){.http = http, .request = request, .since_us = base_monotonic_us()};
-    lookup_find(http->options.lookup, code, found, visit);
+    *visit = (struct visit){.waiter.done = found, .http = http, .request = request, .since_us = now_us};
+    lookup_find(http->options.lookup, code, now_us, &visit->waiter);
+}
+
+static bool was_never_issued(struct http *http, const char *code, int64_t now_us) {
+    const struct never_issued_state *state = never_issued_state(http->options.redirector->never_issued);
+    if (never_issued_check(state, code, now_us) != NEVER_ISSUED_NO_LOOKUP)
+        return false;
+    metric_inc(http->never_issued);
+    return true;
+}
+
+static void visit_link(struct http *http, struct web_request *request, const char *code) {
+    int64_t now_us = base_monotonic_us();
+    const struct cached_link *link;
+    switch (lookup_cached(http->options.lookup, code, now_us, &link)) {
+    case LOOKUP_FOUND:
+        answer_link(http, request, link);
+        metric_observe_us(http->cached_latency, base_monotonic_us() - now_us);
+        break;
+    case LOOKUP_ABSENT:
+        send_error(http, request, false, 404, "");
+        break;
+    default:
+        if (was_never_issued(http, code, now_us))
+            send_error(http, request, false, 404, "");
+        else
+            fetch_link(http, request, code, now_us);
+    }
 }
 
 // ---- the API
@@ -287,8 +317,11 @@ enum status http_open(const struct http_options *options, struct http **out, str
     struct http *http = base_calloc(1, sizeof *http);
     http->options = *options;
     http->next_id = crypto_random_u64();
-    http->latency[LOOKUP_REDIS] = metric_add(&redirector_metrics[REDIRECTOR_METRIC_LATENCY], "redis");
-    http->latency[LOOKUP_POSTGRES] = metric_add(&redirector_metrics[REDIRECTOR_METRIC_LATENCY], "postgres");
+    http->cached_latency = metric_add(&redirector_metrics[REDIRECTOR_METRIC_LATENCY], "memory");
+    http->latency[LINK_FROM_REDIS] = metric_add(&redirector_metrics[REDIRECTOR_METRIC_LATENCY], "redis");
+    http->latency[LINK_FROM_POSTGRES] =
+        metric_add(&redirector_metrics[REDIRECTOR_METRIC_LATENCY], "postgres");
+    http->never_issued = metric_add(&never_issued_metrics[NEVER_ISSUED_METRIC_ANSWERS]);
     http->recorded = metric_add(&redirector_metrics[REDIRECTOR_METRIC_CLICKS_RECORDED]);
     http->lost = metric_add(&redirector_metrics[REDIRECTOR_METRIC_CLICKS_LOST], "ring_full");
     const struct redirector *redirector = options->redirector;

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
-// Finds a link for a redirect: Redis, then Postgres, whichever answers first in that order. On one loop. An
-// in-process cache stands before both once there is one: it calls back from within lookup_find().
+// Finds a link for a redirect, for one worker: the in-process cache first, then one fetch from storage for
+// all who ask for the code meanwhile. Hot links are fetched again in the background before they end, while
+// requests go on being served from the cache. On one loop.
 #pragma once
 
-#include "common/cache/cache_async.h"
-#include "common/db/db_async.h"
-#include "common/linkcache/linkcache.h"
+#include "services/redirector/fetch.h"
+#include "services/redirector/flight.h"
 
 struct lookup;
 
-enum lookup_source { LOOKUP_REDIS, LOOKUP_POSTGRES };
-
-// OK with the link (borrowed), NOT_FOUND, or UNAVAILABLE: what is not known is never told as absent. Called
-// once, from within lookup_find() or later, on the loop.
-typedef void lookup_done(
-    void *arg, enum status status, const struct cached_link *link, enum lookup_source source);
-
 struct lookup_options {
-    struct loop *loop;
-    const char *pg_url;
-    unsigned pg_connections;
-    unsigned pg_queue;
-    int64_t pg_deadline_us;
-    const char *redis_url; // "": none
-    int64_t redis_deadline_us;
+    struct fetch *fetch; // outlives the lookup
+    size_t cache_bytes;
 };
-MUST_CHECK enum status lookup_open(
-    const struct lookup_options *options, struct lookup **out, struct problem *why);
-// What is under way ends as UNAVAILABLE first. NULL is fine.
-void lookup_close(struct lookup *lookup);
+struct lookup *lookup_create(const struct lookup_options *options);
+// Close the fetch first, so that no flight is under way. NULL is fine.
+void lookup_free(struct lookup *lookup);
 
-void lookup_find(struct lookup *lookup, const char *code, lookup_done *done, void *arg);
-// Can a link be found at all? On the loop's thread.
-bool lookup_is_up(const struct lookup *lookup);
+enum lookup_result { LOOKUP_NOT_CACHED, LOOKUP_FOUND, LOOKUP_ABSENT };
+
+// From the in-process cache alone, at once. `link` is set for LOOKUP_FOUND and borrowed until the next call
+// here.
+enum lookup_result lookup_cached(
+    struct lookup *lookup, const char *code, int64_t now_us, const struct cached_link **link);
+
+// Who waits for a fetch: the first member of the caller's own struct, which stays where it is until `done` is
+// called. OK with the link (borrowed), NOT_FOUND, DATA_LOSS for a link that must not be sent, or UNAVAILABLE:
+// what is not known is never told as absent.
+struct lookup_waiter {
+    struct flight_waiter link; // first
+    void (*done)(struct lookup_waiter *waiter, enum status status, const struct cached_link *link,
+        enum link_source source);
+};
+// After lookup_cached() had nothing. `done` is called once, from within or later.
+void lookup_find(struct lookup *lookup, const char *code, int64_t now_us, struct lookup_waiter *waiter);

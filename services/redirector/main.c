@@ -6,9 +6,11 @@
 #include "common/service/service.h"
 #include "common/web/web.h"
 #include "dunlin/v1/clicks.pb-c.h"
+#include "dunlin/v1/keyrange.pb-c.h"
 #include "dunlin/v1/writer.pb-c.h"
 #include "services/redirector/click_sender.h"
 #include "services/redirector/gateway.h"
+#include "services/redirector/never_issued.h"
 #include "services/redirector/redirector.h"
 #include "services/redirector/worker.h"
 
@@ -91,6 +93,31 @@ static void api_stop(void *state) {
     rpc_client_close(redirector->writer);
 }
 
+// ---- the ceilings
+
+static enum status ceilings_start(void *state, struct problem *why) {
+    static const char *const repeatable[] = {"GetCeilings", NULL};
+    struct redirector *redirector = state;
+    const struct never_issued_config *config = &redirector->never_issued_config;
+    bool has_key = config->permutation_key[0] != '\0';
+    struct codes_key key;
+    if (has_key && !codes_key_parse(config->permutation_key, &key))
+        return problem_set(why, STATUS_FAILED_PRECONDITION, "BAD_SETTING",
+            "PERMUTATION_KEY: must be 32 hex digits, or empty");
+    enum status status = open_client("keyrange", config->keyrange, &dunlin__v1__keyrange__descriptor,
+        repeatable, &redirector->keyrange, why);
+    if (status == STATUS_OK)
+        redirector->never_issued = never_issued_start(
+            rpc_client_service(redirector->keyrange), has_key ? &key : NULL, NEVER_ISSUED_EVERY_US);
+    return status;
+}
+
+static void ceilings_stop(void *state) {
+    struct redirector *redirector = state;
+    never_issued_stop(redirector->never_issued);
+    rpc_client_close(redirector->keyrange);
+}
+
 // ---- the workers
 
 static void workers_stop(void *state) {
@@ -135,23 +162,29 @@ int main(int argc, char **argv) {
     static struct redirector redirector;
     const struct config_section config[] = {
         {"redirector", redirector_config_fields, redirector_config_count, &redirector.config},
+        {"never-issued codes", never_issued_config_fields, never_issued_config_count,
+            &redirector.never_issued_config},
     };
     const struct metric_section metrics[] = {
         {"redirector", redirector_metrics, redirector_metrics_count},
+        {"never-issued codes", never_issued_metrics, never_issued_metrics_count},
         {"rpc client", rpc_client_metrics, rpc_client_metrics_count},
         {"Redis", cache_async_metrics, cache_async_metrics_count},
         {"Postgres", db_async_metrics, db_async_metrics_count},
         {"Kafka", bus_metrics, bus_metrics_count},
     };
-    // Kafka, the writer and the clicks service are in nobody's readiness: redirects go on without them.
+    // Kafka, the writer, the clicks service and keyrange are in nobody's readiness: redirects go on without
+    // them.
     const struct service_part parts[] = {
-        {.name = "clicks", .start = clicks_start, .stop = clicks_stop},
-        {.name = "api", .start = api_start, .stop = api_stop},
+        {.name = "clicks", .start = clicks_start, .stop = clicks_stop, .state = &redirector},
+        {.name = "api", .start = api_start, .stop = api_stop, .state = &redirector},
+        {.name = "ceilings", .start = ceilings_start, .stop = ceilings_stop, .state = &redirector},
         {.name = "workers",
             .start = workers_start,
             .leaving = workers_leaving,
             .stop = workers_stop,
-            .ready = workers_ready},
+            .ready = workers_ready,
+            .state = &redirector},
     };
     const struct service service = {
         .name = "redirector",
@@ -163,7 +196,6 @@ int main(int argc, char **argv) {
         .metrics_count = ARRAY_LEN(metrics),
         .parts = parts,
         .part_count = ARRAY_LEN(parts),
-        .state = &redirector,
     };
     return service_main(&service, argc, argv);
 }

@@ -6,6 +6,7 @@
 #include "common/metrics/metrics.h"
 #include "common/rpc/rpc_client.h"
 #include "common/target/target.h"
+#include "services/redirector/never_issued.h"
 
 #define REDIRECTOR_CONFIG(F)                                                                                 \
     F(TEXT, listen, "HTTP_LISTEN", "127.0.0.1:8080", 1, 255, "address:port", 0,                              \
@@ -28,6 +29,8 @@
         "How long a lookup in Postgres may take.")                                                           \
     F(TEXT, redis_url, "REDIS_URL", "", 0, 4096, "URL", CONFIG_SECRET,                                       \
         "Redis: redis://[:PASSWORD@]HOST:PORT[/DB]. Empty: the fleet runs without it.")                      \
+    F(INT, cache_bytes, "CACHE_BYTES", "67108864", 65536, 1099511627776, "bytes", 0,                         \
+        "What one worker's in-process cache may take.")                                                      \
     F(INT, redis_deadline, "REDIS_DEADLINE_MS", "50", 1, 10000, "ms", 0,                                     \
         "How long a lookup in Redis may take before Postgres is asked instead.")                             \
     F(TEXT, writer, "WRITER_TARGET", "tcp://127.0.0.1:7002", 1, 4096, "addresses", 0,                        \
@@ -58,6 +61,12 @@ extern const size_t redirector_config_count;
     M(lookups, COUNTER, "dunlin_lookups_total", "lookups", "source,result",                                  \
         "Lookups of a code per layer and result (hit, absent, failed).",                                     \
         "Many failed: that layer is away or overloaded.")                                                    \
+    M(flights_joined, COUNTER, "dunlin_flights_joined_total", "requests", NULL,                              \
+        "Requests that waited for a fetch of their code that was under way already.",                        \
+        "A burst: a link became hot, or storage is slow.")                                                   \
+    M(refreshes, COUNTER, "dunlin_cache_refreshes_total", "fetches", NULL,                                   \
+        "Fetches in the background of hot links whose entry in the in-process cache was about to end.",      \
+        "Some per hot link, worker and 5 s.")                                                                \
     M(api, COUNTER, "dunlin_api_answers_total", "answers", "status",                                         \
         "Answers of the JSON API, by HTTP status.", "5xx: is the writer or the clicks service away?")        \
     M(clicks_recorded, COUNTER, "dunlin_clicks_recorded_total", "clicks", NULL,                              \
@@ -75,6 +84,8 @@ enum redirector_metric {
     REDIRECTOR_METRIC_ANSWERS,
     REDIRECTOR_METRIC_LATENCY,
     REDIRECTOR_METRIC_LOOKUPS,
+    REDIRECTOR_METRIC_FLIGHTS_JOINED,
+    REDIRECTOR_METRIC_REFRESHES,
     REDIRECTOR_METRIC_API,
     REDIRECTOR_METRIC_CLICKS_RECORDED,
     REDIRECTOR_METRIC_CLICKS_LOST,
@@ -99,6 +110,9 @@ struct redirector {
     struct rpc_client *writer;
     struct rpc_client *clicks;
     struct gateway *gateway;
+    struct never_issued_config never_issued_config;
+    struct rpc_client *keyrange;
+    struct never_issued *never_issued;
 };
 
 // Derives the state from the loaded configuration; FAILED_PRECONDITION names the setting that is no good.

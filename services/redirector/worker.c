@@ -17,6 +17,7 @@ struct worker {
     struct loop *loop;
     struct loop_wake *wake;
     struct loop_timer *tick;
+    struct fetch *fetch;
     struct lookup *lookup;
     struct http *http;
     int64_t stop_at_us; // written before the order
@@ -43,7 +44,9 @@ static void obey(void *arg) {
 
 static void tick(void *arg) {
     struct worker *worker = arg;
-    atomic_store(&worker->up, lookup_is_up(worker->lookup));
+    const struct never_issued_state *ceilings = never_issued_state(worker->redirector->never_issued);
+    fetch_raise_jumps(worker->fetch, atomic_load(&ceilings->jumps));
+    atomic_store(&worker->up, fetch_is_up(worker->fetch));
     if (atomic_load(&worker->order) == ORDER_STOP)
         obey(worker);
     loop_timer_start(worker->tick, TICK_MS);
@@ -51,7 +54,7 @@ static void tick(void *arg) {
 
 static enum status open_edges(struct worker *worker, struct problem *why) {
     const struct redirector_config *config = &worker->redirector->config;
-    const struct lookup_options lookup = {
+    const struct fetch_options fetch = {
         .loop = worker->loop,
         .pg_url = config->pg_url,
         .pg_connections = (unsigned)config->pg_connections,
@@ -60,9 +63,11 @@ static enum status open_edges(struct worker *worker, struct problem *why) {
         .redis_url = config->redis_url,
         .redis_deadline_us = config->redis_deadline * US_PER_MS,
     };
-    enum status status = lookup_open(&lookup, &worker->lookup, why);
+    enum status status = fetch_open(&fetch, &worker->fetch, why);
     if (status != STATUS_OK)
         return status;
+    const struct lookup_options lookup = {.fetch = worker->fetch, .cache_bytes = (size_t)config->cache_bytes};
+    worker->lookup = lookup_create(&lookup);
     const struct http_options http = {
         .redirector = worker->redirector,
         .loop = worker->loop,
@@ -73,8 +78,9 @@ static enum status open_edges(struct worker *worker, struct problem *why) {
 }
 
 static void close_edges(struct worker *worker) {
-    lookup_close(worker->lookup); // what waits for a link is answered first
+    fetch_close(worker->fetch); // what waits for a link is answered first
     http_close(worker->http);
+    lookup_free(worker->lookup);
     loop_timer_free(worker->tick);
     loop_wake_free(worker->wake);
     loop_free(worker->loop);

@@ -29,8 +29,10 @@ struct blocks {
     pthread_cond_t claim_ended;
     struct block current;
     struct block spare;
-    uint64_t size; // of the next claim
-    bool failing;  // the last claim failed
+    uint64_t size;      // of the next claim
+    uint64_t known_end; // values below it were handed out, to us if to nobody else
+    bool failing;       // the last claim failed…
+    int64_t ready_at_us; // …because the slot's ceiling is not ready before then; 0: because of something else
     bool stopping;
     unsigned generation; // counts drops: a claim that was under way during one is not kept
 };
@@ -77,12 +79,19 @@ static void claimed(const Dunlin__V1__Block *block, void *arg) {
     *claim = (struct claim){.done = true, .start = block->start, .end = block->end};
 }
 
-static struct claim ask(struct blocks *blocks, uint64_t size) {
+static struct claim ask(struct blocks *blocks, uint64_t size, uint64_t known_end) {
+    Dunlin__V1__Known known = DUNLIN__V1__KNOWN__INIT;
+    Dunlin__V1__Known *const words[] = {&known};
+    known.slot = blocks->options.slot;
+    known.has_counter = true;
+    known.counter = known_end;
     Dunlin__V1__ClaimBlockRequest request = DUNLIN__V1__CLAIM_BLOCK_REQUEST__INIT;
     request.slot = blocks->options.slot;
     request.size = size;
     request.key_fingerprint.data = blocks->options.fingerprint;
     request.key_fingerprint.len = CODES_FINGERPRINT;
+    request.n_known = known_end > 0;
+    request.known = (Dunlin__V1__Known **)words;
     const struct rpc_context context = {.deadline_us = base_monotonic_us() + CLAIM_TIMEOUT_US};
     const struct rpc_context *before = rpc_context_swap(&context);
     struct claim claim = {0};
@@ -105,20 +114,26 @@ static void keep(struct blocks *blocks, const struct claim *claim) {
 static void claim_once(struct blocks *blocks, int64_t *retry_us) {
     unsigned generation = blocks->generation;
     uint64_t size = blocks->size;
+    uint64_t known_end = blocks->known_end;
     (void)pthread_mutex_unlock(&blocks->lock);
-    struct claim claim = ask(blocks, size);
+    struct claim claim = ask(blocks, size, known_end);
     struct problem why = *rpc_outcome();
     if (!claim.done && why.status == STATUS_OK)
         (void)problem_set(&why, STATUS_INTERNAL, "", "The block that came is empty.");
     if (!claim.done && strcmp(why.reason, "KEY_MISMATCH") == 0)
         blocks->options.mismatched(blocks->options.arg);
     (void)pthread_mutex_lock(&blocks->lock);
+    if (claim.done && claim.end > blocks->known_end)
+        blocks->known_end = claim.end;
     if (claim.done && generation == blocks->generation)
         keep(blocks, &claim);
     if (!claim.done && !blocks->failing)
         log_warn("no block could be claimed, trying again", log_text("status", status_name(why.status)),
             log_text("reason", why.reason), log_text("error", why.message));
     blocks->failing = !claim.done;
+    blocks->ready_at_us = strcmp(why.reason, "CEILING_NOT_READY") == 0
+                              ? base_monotonic_us() + (int64_t)why.retry_after_s * US_PER_S
+                              : 0;
     (void)pthread_cond_broadcast(&blocks->claim_ended);
     if (claim.done) {
         *retry_us = RETRY_MIN_US;
@@ -183,6 +198,19 @@ static void turn_over(struct blocks *blocks) {
     blocks->spare = (struct block){0};
 }
 
+static enum status refuse(int64_t ready_at_us, struct problem *why) {
+    int64_t wait_us = ready_at_us - base_monotonic_us();
+    if (ready_at_us == 0)
+        (void)problem_set(why, STATUS_UNAVAILABLE, "KEYRANGE_UNAVAILABLE",
+            "No counter values are left and the keyrange service gives none.");
+    else
+        (void)problem_set(why, STATUS_UNAVAILABLE, "CEILING_NOT_READY",
+            "This region's counter is being made ready for its first links.");
+    if (why != NULL)
+        why->retry_after_s = ready_at_us != 0 && wait_us > US_PER_S ? (uint32_t)(wait_us / US_PER_S) + 1 : 1;
+    return STATUS_UNAVAILABLE;
+}
+
 enum status blocks_take(struct blocks *blocks, int64_t deadline_us, uint64_t *counter, struct problem *why) {
     int64_t until = base_monotonic_us() + TAKE_WAIT_US;
     if (deadline_us != 0 && deadline_us < until)
@@ -198,6 +226,7 @@ enum status blocks_take(struct blocks *blocks, int64_t deadline_us, uint64_t *co
             turn_over(blocks);
     }
     bool has = values_in(&blocks->current) > 0;
+    int64_t ready_at_us = blocks->ready_at_us;
     if (has) {
         if (blocks->current.since_us == 0)
             blocks->current.since_us = base_monotonic_us();
@@ -207,13 +236,7 @@ enum status blocks_take(struct blocks *blocks, int64_t deadline_us, uint64_t *co
     if (wants_claim(blocks) && !blocks->failing)
         (void)pthread_cond_signal(&blocks->claim_wanted);
     (void)pthread_mutex_unlock(&blocks->lock);
-    if (has)
-        return STATUS_OK;
-    (void)problem_set(why, STATUS_UNAVAILABLE, "KEYRANGE_UNAVAILABLE",
-        "No counter values are left and the keyrange service gives none.");
-    if (why != NULL)
-        why->retry_after_s = 1;
-    return STATUS_UNAVAILABLE;
+    return has ? STATUS_OK : refuse(ready_at_us, why);
 }
 
 void blocks_drop(struct blocks *blocks) {

@@ -30,8 +30,9 @@ struct blocks_options {
 struct blocks *blocks_start(const struct blocks_options *options);
 void blocks_stop(struct blocks *blocks); // NULL is fine
 
-// The next value. UNAVAILABLE, reason KEYRANGE_UNAVAILABLE: none is left and none can be had now; waits at
-// most half a second for a claim that is under way. Any thread.
+// The next value. UNAVAILABLE, reason KEYRANGE_UNAVAILABLE, or CEILING_NOT_READY where the slot is used for
+// the first time or its counter jumped far: none is left and none can be had now; waits at most half a second
+// for a claim that is under way. Any thread.
 MUST_CHECK enum status blocks_take(
     struct blocks *blocks, int64_t deadline_us, uint64_t *counter, struct problem *why);
 // The authority says that `counter` is not ours, or its code was taken: forget every value held.

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: MIT
 // dunlin-writer: creates links and API keys. Wiring only.
-#include "common/service/service.h"
 #include "dunlin/v1/keyrange.pb-c.h"
 #include "services/writer/writer.h"
 #include "services/writer/writer_rpc.h"
 
 #include <stdio.h>
 
-static bool postgres_ready(void *state, char *why, size_t size) {
-    const struct writer *writer = state;
-    if (db_watch_is_up(writer->watch))
-        return true;
-    (void)snprintf(why, size, "Postgres is not reachable");
-    return false;
+// Links are readable and aliases can be made as long as Postgres is there, counter values or not.
+static bool serving(void *arg) {
+    const struct writer *writer = arg;
+    return db_watch_is_up(writer->postgres.watch);
 }
 
-static enum status postgres_start(void *state, struct problem *why) {
+static enum status setup(void *state, struct problem *why) {
     struct writer *writer = state;
     enum status status = writer_init(writer, why);
     if (status != STATUS_OK)
         return status;
-    struct db_options options = writer_db_options(writer, &writer->identity);
-    writer->watch = db_watch_start(&options);
+    writer->postgres.options = writer_db_options(writer, &writer->identity);
+    writer->rpc.options = (struct rpc_server_options){
+        .listen = writer->config.listen,
+        .workers = (unsigned)writer->config.workers,
+        .queue_max = (unsigned)writer->config.queue,
+        .timeout_us = 5 * US_PER_S,
+        .ready = serving,
+        .worker_open = writer_rpc_open,
+        .worker_close = writer_rpc_close,
+        .arg = writer,
+    };
     return STATUS_OK;
 }
 
-static void postgres_stop(void *state) {
-    struct writer *writer = state;
-    db_watch_stop(writer->watch);
-    writer_done(writer);
+static void teardown(void *state) {
+    writer_done(state);
 }
 
 static void mismatched(void *arg) {
@@ -77,36 +81,6 @@ static bool blocks_part_ready(void *state, char *why, size_t size) {
     return false;
 }
 
-// Links are readable and aliases can be made as long as Postgres is there, values or not.
-static bool serving(void *arg) {
-    return postgres_ready(arg, (char[64]){0}, 64);
-}
-
-static enum status rpc_start(void *state, struct problem *why) {
-    struct writer *writer = state;
-    struct rpc_server_options options = {
-        .listen = writer->config.listen,
-        .workers = (unsigned)writer->config.workers,
-        .queue_max = (unsigned)writer->config.queue,
-        .timeout_us = 5 * US_PER_S,
-        .ready = serving,
-        .worker_open = writer_rpc_open,
-        .worker_close = writer_rpc_close,
-        .arg = writer,
-    };
-    return rpc_server_start(&options, &writer->server, why);
-}
-
-static void rpc_drain(void *state) {
-    struct writer *writer = state;
-    rpc_server_drain(writer->server);
-}
-
-static void rpc_stop(void *state) {
-    struct writer *writer = state;
-    rpc_server_stop(writer->server, service_stop_time_left_us());
-}
-
 int main(int argc, char **argv) {
     static struct writer writer;
     const struct config_section config[] = {
@@ -118,9 +92,14 @@ int main(int argc, char **argv) {
         {"rpc client", rpc_client_metrics, rpc_client_metrics_count},
     };
     const struct service_part parts[] = {
-        {.name = "postgres", .start = postgres_start, .stop = postgres_stop, .ready = postgres_ready},
-        {.name = "blocks", .start = blocks_part_start, .stop = blocks_part_stop, .ready = blocks_part_ready},
-        {.name = "rpc", .start = rpc_start, .drain = rpc_drain, .stop = rpc_stop},
+        {.name = "setup", .start = setup, .stop = teardown, .state = &writer},
+        parts_postgres(&writer.postgres),
+        {.name = "blocks",
+            .start = blocks_part_start,
+            .stop = blocks_part_stop,
+            .ready = blocks_part_ready,
+            .state = &writer},
+        parts_rpc(&writer.rpc),
     };
     const struct service service = {
         .name = "writer",
@@ -132,7 +111,6 @@ int main(int argc, char **argv) {
         .metrics_count = ARRAY_LEN(metrics),
         .parts = parts,
         .part_count = ARRAY_LEN(parts),
-        .state = &writer,
     };
     return service_main(&service, argc, argv);
 }

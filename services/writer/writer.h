@@ -4,11 +4,10 @@
 
 #include "common/codes/codes.h"
 #include "common/config/config.h"
-#include "common/db/db_watch.h"
 #include "common/identity/identity.h"
 #include "common/metrics/metrics.h"
+#include "common/parts/parts.h"
 #include "common/rpc/rpc_client.h"
-#include "common/rpc/rpc_server.h"
 #include "common/target/target.h"
 #include "services/writer/blocks.h"
 
@@ -79,11 +78,11 @@ struct writer {
     struct codes_key key;
     struct target_rules rules;
     char public_url[304]; // without a slash at its end
-    struct db_watch *watch;
+    struct parts_postgres postgres;
+    struct parts_rpc rpc;
     struct identity identity; // of the watch's connection
     struct rpc_client *keyrange;
     struct blocks *blocks;
-    struct rpc_server *server;
     struct metric *created_range, *created_alias;
     struct metric *collisions_range;
     struct metric *unknown;

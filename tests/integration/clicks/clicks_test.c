@@ -13,20 +13,20 @@ static void counts_equal_what_went_in(void **state) {
     open_stream(&stream);
     put_many(&stream, 200);
     flush(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     await_total(200 * PER_BATCH);
     assert_even(200);
-    assert_true(consume_is_up(service->consume));
+    assert_true(consume_is_up(consumer->consume));
     int64_t begun = base_monotonic_us();
     put_many(&stream, 1);
     await_total(201 * PER_BATCH);
     assert_true(base_monotonic_us() - begun < 5 * US_PER_S);
     print_message(
         "a click was visible after %lld ms\n", (long long)((base_monotonic_us() - begun) / US_PER_MS));
-    assert_int_equal(metric_value(service->clicks.series.counted), 201 * PER_BATCH);
-    assert_int_equal(metric_value(service->clicks.series.records), 201);
-    assert_int_equal(metric_value(service->clicks.series.lost), 0);
-    stop(service);
+    assert_int_equal(metric_value(consumer->clicks.series.counted), 201 * PER_BATCH);
+    assert_int_equal(metric_value(consumer->clicks.series.records), 201);
+    assert_int_equal(metric_value(consumer->clicks.series.lost), 0);
+    stop(consumer);
     assert_int_equal(
         test_db_int64(superuser, "SELECT sum(next_offset)::bigint FROM dunlin.click_offsets"), 201);
     close_stream(&stream);
@@ -43,9 +43,9 @@ static void a_click_belongs_to_its_own_day(void **state) {
         {midnight + 1, "aaaaaaa", NULL}, {midnight + US_PER_DAY, "aaaaaaa", NULL}};
     put_batch(&stream, 0, clicks, ARRAY_LEN(clicks));
     flush(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     await_total(4);
-    stop(service);
+    stop(consumer);
     assert_string_equal(
         test_db_text(superuser, "SELECT string_agg(clicks::text, ' ' ORDER BY day) FROM dunlin.clicks_daily"),
         "1 2 1");
@@ -125,10 +125,10 @@ static void what_can_not_be_counted_is_a_dead_letter(void **state) {
     put(&stream, 0, "", 0);
     put_batch(&stream, 0, fine, 1);
     flush(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     await_total(4);
-    await_metric(service->clicks.series.records, 5);
-    const struct clicks_series *series = &service->clicks.series;
+    await_metric(consumer->clicks.series.records, 5);
+    const struct clicks_series *series = &consumer->clicks.series;
     assert_int_equal(metric_value(series->dead[BATCH_FAULT_RECORD]), 2);
     assert_int_equal(metric_value(series->dead[BATCH_FAULT_TIME]), 2);
     assert_int_equal(metric_value(series->dead[BATCH_FAULT_CODE]), 1);
@@ -139,7 +139,7 @@ static void what_can_not_be_counted_is_a_dead_letter(void **state) {
     assert_memory_equal(letters.bytes[0], "{\"json\":true}", 13);
     assert_letter_is_batch(&letters, 1, 1, 4);
     assert_int_equal(letters.len[2], 0);
-    stop(service);
+    stop(consumer);
     assert_int_equal(total(), 4);
     close_stream(&stream);
 }
@@ -152,24 +152,24 @@ static void another_group_goes_on_and_a_replay_counts_the_same(void **state) {
     open_stream(&stream);
     put_many(&stream, 100);
     flush(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     await_total(100 * PER_BATCH);
-    stop(service);
+    stop(consumer);
 
     // A group that Kafka knows nothing of: the position is Postgres' all the same.
     put_many(&stream, 40);
     flush(&stream);
-    service = start(brokers, &stream, 1);
+    consumer = start(brokers, &stream, 1);
     await_total(140 * PER_BATCH);
-    await_metric(service->clicks.series.records, 40);
-    assert_int_equal(metric_value(service->clicks.series.records), 40);
-    stop(service);
+    await_metric(consumer->clicks.series.records, 40);
+    assert_int_equal(metric_value(consumer->clicks.series.records), 40);
+    stop(consumer);
     assert_even(140);
 
     test_db_run(superuser, "TRUNCATE dunlin.clicks_daily, dunlin.click_offsets");
-    service = start(brokers, &stream, 0);
+    consumer = start(brokers, &stream, 0);
     await_total(140 * PER_BATCH);
-    stop(service);
+    stop(consumer);
     assert_even(140);
     close_stream(&stream);
 }
@@ -179,8 +179,8 @@ static void a_rival_counts_nothing_twice(void **state) {
     (void)state;
     struct stream stream;
     open_stream(&stream);
-    struct service *first = start(brokers, &stream, 0);
-    struct service *second = start(brokers, &stream, 1);
+    struct consumer *first = start(brokers, &stream, 0);
+    struct consumer *second = start(brokers, &stream, 1);
     int64_t until = base_monotonic_us() + PATIENCE_US;
     int batches = 0;
     // Both are to count, and at least one is to be late.
@@ -209,14 +209,14 @@ static void a_position_past_the_end_goes_on_from_the_earliest(void **state) {
     open_stream(&stream);
     put_many(&stream, PARTITIONS);
     flush(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     await_total(PARTITIONS * PER_BATCH);
-    stop(service);
+    stop(consumer);
     test_db_run(
         superuser, "TRUNCATE dunlin.clicks_daily; UPDATE dunlin.click_offsets SET next_offset = 1000");
-    service = start(brokers, &stream, 0);
+    consumer = start(brokers, &stream, 0);
     await_total(PARTITIONS * PER_BATCH);
-    stop(service);
+    stop(consumer);
     assert_int_equal(test_db_int64(superuser, "SELECT max(next_offset) FROM dunlin.click_offsets"), 1);
     close_stream(&stream);
 }
@@ -227,7 +227,7 @@ static void lost_connections_lose_and_double_nothing(void **state) {
     (void)state;
     struct stream stream;
     open_stream(&stream);
-    struct service *service = start(brokers, &stream, 0);
+    struct consumer *consumer = start(brokers, &stream, 0);
     int64_t until = base_monotonic_us() + 5 * US_PER_S;
     int batches = 0;
     while (base_monotonic_us() < until) {
@@ -241,10 +241,10 @@ static void lost_connections_lose_and_double_nothing(void **state) {
     }
     await_total(batches * PER_BATCH);
     print_message("%d batches, %lld attempts failed, %lld positions lost\n", batches,
-        (long long)metric_value(service->clicks.series.failed),
-        (long long)metric_value(service->clicks.series.lost));
-    assert_true(metric_value(service->clicks.series.failed) > 0);
-    stop(service);
+        (long long)metric_value(consumer->clicks.series.failed),
+        (long long)metric_value(consumer->clicks.series.lost));
+    assert_true(metric_value(consumer->clicks.series.failed) > 0);
+    stop(consumer);
     assert_even(batches);
     close_stream(&stream);
 }
@@ -260,15 +260,15 @@ static void waits_for_kafka_and_stops_at_once(void **state) {
         "LIKE 'clicks\\_daily\\_2%' AND relkind = 'r' LOOP EXECUTE format('DROP TABLE dunlin.%I', "
         "name); END LOOP; END $$");
     assert_int_equal(test_db_int64(superuser, MONTHS), 0);
-    struct service *service = start(NOWHERE, &stream, 0);
+    struct consumer *consumer = start(NOWHERE, &stream, 0);
     // Meanwhile it looks after the months of clicks_daily.
     int64_t until = base_monotonic_us() + PATIENCE_US;
     while (test_db_int64(superuser, MONTHS) < 3 && base_monotonic_us() < until)
         (void)usleep(10 * 1000);
     assert_int_equal(test_db_int64(superuser, MONTHS), 3);
-    assert_false(consume_is_up(service->consume));
+    assert_false(consume_is_up(consumer->consume));
     int64_t begun = base_monotonic_us();
-    stop(service);
+    stop(consumer);
     assert_true(base_monotonic_us() - begun < 8 * US_PER_S);
     close_stream(&stream);
 }

@@ -129,15 +129,15 @@ static void put_many(struct stream *stream, int batches) {
 
 // ---- the service's consumer
 
-struct service {
+struct consumer {
     struct clicks clicks;
     struct consume *consume;
 };
 
 // Its metrics live as long as the process, and so do these.
-static struct service *start(const char *at, const struct stream *stream, int group) {
-    struct service *service = base_calloc(1, sizeof *service);
-    service->clicks.config = (struct clicks_config){
+static struct consumer *start(const char *at, const struct stream *stream, int group) {
+    struct consumer *consumer = base_calloc(1, sizeof *consumer);
+    consumer->clicks.config = (struct clicks_config){
         .pg_url = test_db_conninfo(test_db, "clicks"),
         .brokers = at,
         .topic = stream->topic,
@@ -148,14 +148,15 @@ static struct service *start(const char *at, const struct stream *stream, int gr
         .fold_max = 500,
         .fold_ms = 50,
     };
-    clicks_init(&service->clicks);
+    clicks_init(&consumer->clicks);
     assert_int_equal(
-        consume_start(&service->clicks.config, &service->clicks.series, &service->consume, NULL), STATUS_OK);
-    return service;
+        consume_start(&consumer->clicks.config, &consumer->clicks.series, &consumer->consume, NULL),
+        STATUS_OK);
+    return consumer;
 }
 
-static void stop(struct service *service) {
-    consume_stop(service->consume);
+static void stop(struct consumer *consumer) {
+    consume_stop(consumer->consume);
 }
 
 static int64_t total(void) {

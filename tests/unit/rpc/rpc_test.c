@@ -47,7 +47,10 @@ static void claim_block(Dunlin__V1__Keyrange_Service *service, const Dunlin__V1_
     }
 }
 
-static Dunlin__V1__Keyrange_Service keyrange = DUNLIN__V1__KEYRANGE__INIT();
+static Dunlin__V1__Keyrange_Service keyrange = {
+    .base = {&dunlin__v1__keyrange__descriptor, protobuf_c_service_invoke_internal, NULL},
+    .claim_block = claim_block,
+};
 static const struct rpc_worker worker = {.services = {&keyrange.base}, .service_count = 1};
 static struct rpc_dispatch dispatch;
 

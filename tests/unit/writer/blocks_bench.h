@@ -26,9 +26,11 @@ struct fake {
     unsigned held_call; // the number of the call that waits until it is set to 0; 0: none
     bool is_held;
     const char *failure; // the reason with which calls fail; NULL: they don't
+    uint32_t retry_after_s;
     bool empty_blocks;
     uint64_t last_size;
-    bool asked_well; // each request so far had our slot, fingerprint and a deadline
+    uint64_t known_end; // of the last block
+    bool asked_well;    // each request so far had our slot, fingerprint, a deadline and told what is known
     unsigned mismatches;
 };
 
@@ -36,6 +38,14 @@ static void await_change(struct fake *fake, int64_t until_us) {
     struct timespec at = {.tv_sec = until_us / US_PER_S, .tv_nsec = until_us % US_PER_S * 1000};
     assert_true(base_monotonic_us() < until_us);
     (void)pthread_cond_timedwait(&fake->changed, &fake->lock, &at);
+}
+
+// The caller's word: the end of its last block, and nothing before the first one.
+static bool tells_what_is_known(const struct fake *fake, const Dunlin__V1__ClaimBlockRequest *request) {
+    if (fake->known_end == 0)
+        return request->n_known == 0;
+    return request->n_known == 1 && request->known[0]->slot == SLOT && request->known[0]->has_counter &&
+           request->known[0]->counter == fake->known_end;
 }
 
 static bool is_well_asked(const Dunlin__V1__ClaimBlockRequest *request) {
@@ -52,7 +62,7 @@ static void claim_block(Dunlin__V1__Keyrange_Service *service, const Dunlin__V1_
     Dunlin__V1__Block block = DUNLIN__V1__BLOCK__INIT;
     struct problem why = {0};
     (void)pthread_mutex_lock(&fake->lock);
-    fake->asked_well = fake->asked_well && is_well_asked(request);
+    fake->asked_well = fake->asked_well && is_well_asked(request) && tells_what_is_known(fake, request);
     fake->last_size = request->size;
     unsigned call = ++fake->calls;
     (void)pthread_cond_broadcast(&fake->changed);
@@ -64,12 +74,14 @@ static void claim_block(Dunlin__V1__Keyrange_Service *service, const Dunlin__V1_
     fake->is_held = false;
     if (fake->failure != NULL) {
         (void)problem_set(&why, STATUS_FAILED_PRECONDITION, fake->failure, "planned");
+        why.retry_after_s = fake->retry_after_s;
     } else {
         block.slot = request->slot;
         block.start = fake->next;
         if (!fake->empty_blocks)
             fake->next += request->size;
         block.end = fake->next;
+        fake->known_end = fake->empty_blocks ? fake->known_end : block.end;
     }
     (void)pthread_mutex_unlock(&fake->lock);
     if (why.status != STATUS_OK)
@@ -102,8 +114,10 @@ static void bench_init(struct bench *bench) {
         "test_values_left", METRIC_GAUGE, "values", NULL, "Values.", "None."};
     *bench = (struct bench){.claimed = metric_add(&claimed), .left = metric_add(&left)};
     struct fake *fake = &bench->fake;
-    fake->base = (Dunlin__V1__Keyrange_Service)DUNLIN__V1__KEYRANGE__INIT();
-    fake->base.claim_block = claim_block;
+    fake->base = (Dunlin__V1__Keyrange_Service){
+        .base = {&dunlin__v1__keyrange__descriptor, protobuf_c_service_invoke_internal, NULL},
+        .claim_block = claim_block,
+    };
     fake->asked_well = true;
     pthread_condattr_t monotonic;
     (void)pthread_condattr_init(&monotonic);

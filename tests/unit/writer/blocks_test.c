@@ -89,6 +89,26 @@ static void a_block_that_ends_soon_is_followed_by_a_larger_one(void **state) {
     bench_done(&bench);
 }
 
+static void a_ceiling_that_is_not_ready_says_when(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench);
+    bench.fake.retry_after_s = 31;
+    fail_with(&bench, "CEILING_NOT_READY");
+    bench_start(&bench, 100);
+    await_calls(&bench, 2);
+    struct problem why = {0};
+    uint64_t counter = 42;
+    assert_int_equal(blocks_take(bench.blocks, 0, &counter, &why), STATUS_UNAVAILABLE);
+    assert_int_equal(counter, 42);
+    assert_string_equal(why.reason, "CEILING_NOT_READY");
+    assert_in_range(why.retry_after_s, 28, 31);
+    fail_with(&bench, NULL);
+    await_left(&bench, 100);
+    takes_value(&bench, 0);
+    bench_done(&bench);
+}
+
 #define TAKERS 8
 #define TAKES 5000
 
@@ -304,6 +324,7 @@ int main(void) {
         cmocka_unit_test(values_come_in_order),
         cmocka_unit_test(the_next_block_is_claimed_at_half),
         cmocka_unit_test(a_block_that_ends_soon_is_followed_by_a_larger_one),
+        cmocka_unit_test(a_ceiling_that_is_not_ready_says_when),
         cmocka_unit_test(no_value_is_given_twice),
         cmocka_unit_test(what_is_held_outlives_the_keyrange_service),
         cmocka_unit_test(without_a_keyrange_service_nobody_waits),
