@@ -178,8 +178,16 @@ static const char *add_public_url(struct target_rules *rules, const char *public
     if (path.len > 1 || (path.len == 1 && path.text[0] != '/'))
         return "The URL must have no path, query or fragment.";
     const char *rule = target_authority_parse(url.text, authority_len, port, &authority);
-    if (rule == NULL)
-        add_own(rules, authority.key, authority.port);
+    if (rule != NULL)
+        return rule;
+    add_own(rules, authority.key, authority.port);
+    struct buf made;
+    buf_init(&made, TARGET_MAX);
+    buf_append(&made, public_url, scheme_len);
+    buf_puts(&made, authority.host);
+    buf_append(&made, url.text + authority.host_len, authority_len - authority.host_len);
+    rule = buf_ok(&made) ? NULL : too_long;
+    rules->public_url = buf_take(&made, NULL);
     return rule;
 }
 
@@ -218,9 +226,21 @@ bool target_rules_init(
     return true;
 }
 
+bool target_rules_serve(const struct target_rules *rules, const char *host) {
+    struct target_authority authority;
+    size_t len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    if (len > strlen(host) || target_authority_parse(host, len, 80, &authority) != NULL)
+        return false;
+    for (size_t i = 0; i < rules->own_count; i++)
+        if (strcmp(rules->own[i].host, authority.key) == 0)
+            return true;
+    return false;
+}
+
 void target_rules_done(struct target_rules *rules) {
     for (size_t i = 0; i < rules->own_count; i++)
         free(rules->own[i].host);
     free(rules->own);
+    free(rules->public_url);
     *rules = (struct target_rules){0};
 }

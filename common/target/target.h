@@ -17,11 +17,15 @@ struct target_own {
 struct target_rules {
     struct target_own *own;
     size_t own_count;
+    char *
+        public_url; // what short URLs begin with: as configured, with A-labels and without a slash at its end
 };
 // From PUBLIC_URL ("http://host[:port]", no path but "/") and ALLOWED_HOSTS (hosts separated by ',' or
 // spaces, "" for none). False with a sentence in `why` for anything else.
 MUST_CHECK bool target_rules_init(
     struct target_rules *rules, const char *public_url, const char *allowed_hosts, struct buf *why);
+// Is this a host of ours? A Host field's value; its port does not count.
+bool target_rules_serve(const struct target_rules *rules, const char *host);
 void target_rules_done(struct target_rules *rules);
 
 // Checks `url` and appends its stored form to `out` (which is left as it was on failure; give it a limit of

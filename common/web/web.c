@@ -17,9 +17,9 @@
 #define MS_PER_TURN 2
 
 // Per connection: a head of 12 KB with 100 fields, a second copy of its cookies, which libmicrohttpd makes,
-// and beside them an answer with an 8,192-byte Location. libmicrohttpd clears all of it for each request, so
-// no more than that.
-#define CONNECTION_MEMORY 40960
+// with 64 bytes for each of 180 (browsers keep no more for a site), and beside them an answer with an
+// 8,192-byte Location. libmicrohttpd clears all of it for each request, so no more than that.
+#define CONNECTION_MEMORY 49152
 
 // With an empty accept queue there is nobody whom closing the listener would reset.
 static void finish_quiescing(struct web *web) {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 struct web;
-struct web_request; // valid from the handler's call until web_answer()
+struct web_request; // valid from the handler's call until web_answer() or web_go_on()
 
 enum web_method {
     WEB_GET,
@@ -44,6 +44,10 @@ struct web_options {
     int64_t body_timeout_ms;
     int64_t idle_timeout_ms; // in whole seconds, rounded up
     web_handler *handler;
+    // Called before `handler` where the client waits for leave to send its body (Expect: 100-continue), with
+    // everything but the body: web_answer() refuses it at once, web_go_on() has it sent and `handler` called
+    // after it. Either may come later too. NULL: such bodies are always wanted.
+    web_handler *expecting;
     void *arg;
 };
 
@@ -103,3 +107,5 @@ struct web_answer {
 // Ends the request; `request` is gone afterwards. A value with CR, LF or NUL turns the answer into an empty
 // 500.
 void web_answer(struct web_request *request, const struct web_answer *answer);
+// In place of web_answer(), for a request that `expecting` was called with.
+void web_go_on(struct web_request *request);

@@ -51,7 +51,7 @@ struct MHD_Response *web_answer_build(struct web_request *request, const struct 
         response = response_of(&(struct web_answer){0});
         request->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
     }
-    if (answer->close || request->web->draining) {
+    if (answer->close || request->head.refusal != 0 || request->web->draining) {
         REQUIRE(MHD_add_response_header(response, "Connection", "close") == MHD_YES);
         request->conn->linger = true;
     }

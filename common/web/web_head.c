@@ -204,6 +204,14 @@ static void take_host(struct web_head *head, const char *value, size_t len) {
         web_head_refuse(head, 400, "The Host field is not a host.");
 }
 
+static void take_expectation(struct web_head *head, const char *value, size_t len) {
+    if (head->http_1_0)
+        return;
+    head->expects = is(value, len, "100-continue");
+    if (!head->expects)
+        web_head_refuse(head, 417, "The only expectation known here is 100-continue.");
+}
+
 static void take_length(struct web_head *head, const char *value, size_t len) {
     if (head->lengths++ > 0)
         web_head_refuse(head, 400, "There is more than one Content-Length.");
@@ -243,8 +251,8 @@ void web_head_field(
             take_host(head, value, value_len);
         break;
     case 6:
-        if (is(name, name_len, "expect") && !head->http_1_0 && !is(value, value_len, "100-continue"))
-            web_head_refuse(head, 417, "The only expectation known here is 100-continue.");
+        if (is(name, name_len, "expect"))
+            take_expectation(head, value, value_len);
         break;
     case 14:
         if (is(name, name_len, "content-length"))
@@ -274,6 +282,8 @@ void web_head_end(struct web_head *head, size_t line_len, size_t len, size_t bod
         web_head_refuse(head, 431, "The request head is longer than 12,288 bytes.");
     if (head->fields > WEB_FIELDS_MAX)
         web_head_refuse(head, 431, "The request has more than 100 fields.");
+    if (!head->chunked && head->length == 0)
+        head->expects = false;
     if (head->length > body_max)
         web_head_refuse(head, 413, "The request body is too large.");
 }

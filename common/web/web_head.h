@@ -18,6 +18,7 @@ struct web_head {
     size_t fields;
     bool http_1_0;
     bool bad_target; // not to be split
+    bool expects;    // the client waits for leave to send its body
     // Internal:
     unsigned rank;
     unsigned hosts;

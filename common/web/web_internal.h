@@ -37,6 +37,7 @@ TAILQ_HEAD(web_conns, web_conn);
 
 enum web_stage {
     WEB_STAGE_LINE,    // the target is known
+    WEB_STAGE_WANTED,  // leave to send the body was given after a while
     WEB_STAGE_BODY,    // the head has passed the gate
     WEB_STAGE_HANDED,  // the service has it
     WEB_STAGE_ANSWERED // the answer is with libmicrohttpd or sent
@@ -55,6 +56,7 @@ struct web_request {
     struct web_head head;
     struct web_target parts;
     struct buf body;
+    size_t dropped; // bytes of a body that grew too large
     unsigned status;
     struct MHD_Response *response;
     const char *line_target; // where libmicrohttpd keeps the target, for web_layout

@@ -7,6 +7,7 @@
 #include "common/web/web_internal.h"
 
 #include <string.h>
+#include <strings.h>
 
 // CR and LF, which libmicrohttpd overwrites with NULs.
 #define LINE_END 2
@@ -24,10 +25,13 @@ static bool blanks_only(const char *from, const char *to) {
     return from == to;
 }
 
-// The old parser leaves white space at a value's end.
-static void trim(char *value, size_t *len) {
+// The old parser leaves white space at a value's end, and false is returned where that has misled it: it has
+// chosen the body's framing by then.
+static bool trim(const char *name, char *value, size_t *len) {
+    size_t before = *len;
     while (*len > 0 && (value[*len - 1] == ' ' || value[*len - 1] == '\t'))
         value[--*len] = '\0';
+    return *len == before || strcasecmp(name, "Transfer-Encoding") != 0;
 }
 
 static void check_place(
@@ -38,7 +42,8 @@ static void check_place(
         return;
     }
     walk->next = value + *value_len + LINE_END;
-    trim((char *)(uintptr_t)value, value_len);
+    if (!trim(name, (char *)(uintptr_t)value, value_len))
+        web_head_refuse(walk->head, 400, "White space follows the transfer coding.");
 }
 
 static bool line_is_sound(const struct web_request *request, const char *method, const char *version) {

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define SPARES_MAX 64
+// What is read of a chunked body that is too large, so that it can be answered like any other request.
+#define DROPPED_MAX ((size_t)64 << 20)
 
 struct web_request *web_request_create(struct web *web, struct web_conn *conn) {
     struct web_request *request = SLIST_FIRST(&web->spare);
@@ -84,21 +86,28 @@ static web_result queue(struct web_request *request) {
     return result;
 }
 
-static void call_handler(struct web_request *request) {
+static void call_handler(struct web_request *request, web_handler *handler) {
     struct web *web = request->web;
     request->stage = WEB_STAGE_HANDED;
     web_conn_phase(request->conn, WEB_PHASE_BUSY);
     web->in_flight++;
-    web->options.handler(web->options.arg, request);
+    handler(web->options.arg, request);
 }
 
-static web_result hand_over(struct web_request *request) {
-    call_handler(request);
+static web_result hand_over(struct web_request *request, web_handler *handler) {
+    call_handler(request, handler);
     if (request->response != NULL)
         return queue(request);
+    if (request->stage != WEB_STAGE_HANDED)
+        return MHD_YES;
     MHD_suspend_connection(request->conn->mhd);
     request->suspended = true;
     return MHD_YES;
+}
+
+static void await_body(struct web_request *request) {
+    request->stage = WEB_STAGE_BODY;
+    web_conn_phase(request->conn, WEB_PHASE_BODY);
 }
 
 static web_result check_head(struct web_request *request, const char *method, const char *version) {
@@ -113,28 +122,39 @@ static web_result check_head(struct web_request *request, const char *method, co
     request->head_read = true;
     if (!head->bad_target)
         web_head_split(request->target, &request->parts);
-    if (head->refusal != 0) {
-        request->conn->linger = true;
-        return hand_over(request);
+    const struct web_options *options = &request->web->options;
+    bool asks = head->expects && options->expecting != NULL;
+    if (head->refusal != 0 || asks) {
+        request->conn->linger = true; // an answer now comes before the body
+        return hand_over(request, head->refusal != 0 ? options->handler : options->expecting);
     }
-    request->stage = WEB_STAGE_BODY;
-    web_conn_phase(request->conn, WEB_PHASE_BODY);
+    await_body(request);
     return MHD_YES;
 }
 
 void web_request_refuse_raw(struct web_request *request, int status, const char *detail) {
-    web_head_refuse(&request->head, status, detail);
+    request->head.refusal = status; // whatever else was wrong before
+    request->head.detail = detail;
     request->raw = true;
-    call_handler(request);
+    call_handler(request, request->web->options.handler);
 }
 
 static web_result take_body(struct web_request *request, const char *bytes, size_t *len) {
-    buf_append(&request->body, bytes, *len);
+    size_t n = *len;
     *len = 0;
-    if (buf_ok(&request->body))
-        return MHD_YES;
-    // A chunked body tells its size only by passing the limit, and libmicrohttpd takes no answer amid a body.
+    if (request->dropped == 0) {
+        buf_append(&request->body, bytes, n);
+        if (buf_ok(&request->body))
+            return MHD_YES;
+        buf_done(&request->body);
+    }
+    // A chunked body tells its size only by passing the limit, and libmicrohttpd takes no answer amid a body:
+    // it is answered at its end.
+    web_head_refuse(&request->head, 413, "The request body is too large.");
     request->conn->linger = true;
+    request->dropped += n;
+    if (request->dropped <= DROPPED_MAX)
+        return MHD_YES;
     request->conn->dead = true;
     web_request_refuse_raw(request, 413, "The request body is too large.");
     return MHD_NO;
@@ -149,8 +169,12 @@ web_result web_request_step(void *cls, struct MHD_Connection *mhd, const char *u
     switch (request->stage) {
     case WEB_STAGE_LINE:
         return check_head(request, method, version);
+    case WEB_STAGE_WANTED:
+        await_body(request);
+        return MHD_YES;
     case WEB_STAGE_BODY:
-        return *upload_len > 0 ? take_body(request, upload, upload_len) : hand_over(request);
+        return *upload_len > 0 ? take_body(request, upload, upload_len)
+                               : hand_over(request, request->web->options.handler);
     case WEB_STAGE_HANDED:
         return request->response != NULL ? queue(request) : MHD_NO;
     default:
@@ -203,6 +227,21 @@ void web_answer(struct web_request *request, const struct web_answer *answer) {
         MHD_resume_connection(request->conn->mhd);
         web_poke(request->web);
     }
+}
+
+void web_go_on(struct web_request *request) {
+    REQUIRE(request->stage == WEB_STAGE_HANDED && request->head.expects && request->response == NULL);
+    request->head.expects = false;
+    request->web->in_flight--;
+    request->conn->linger = false;
+    if (!request->suspended) {
+        await_body(request);
+        return;
+    }
+    request->stage = WEB_STAGE_WANTED;
+    request->suspended = false;
+    MHD_resume_connection(request->conn->mhd);
+    web_poke(request->web);
 }
 
 int web_refusal(const struct web_request *request) {

@@ -6,12 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
-// A key that can't even be one needs no RPC.
+// A key that can't even be one needs no RPC, and could not be sent in one.
 static bool has_bearer(const char *authorization) {
     if (authorization == NULL || strncasecmp(authorization, "Bearer ", 7) != 0)
         return false;
     const char *key = authorization + 7 + strspn(authorization + 7, " ");
-    return *key != '\0' && strpbrk(key, " \t") == NULL && strlen(authorization) <= RPC_AUTHORIZATION_MAX;
+    size_t len = 0;
+    while (key[len] > ' ' && key[len] < 0x7F)
+        len++;
+    return len > 0 && key[len] == '\0' && strlen(authorization) <= RPC_AUTHORIZATION_MAX;
 }
 
 static void dispatch(const struct api *api, const struct api_request *request, struct answer *answer) {

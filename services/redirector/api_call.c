@@ -24,13 +24,18 @@ static void whose(const Dunlin__V1__WhoAmIResponse *response, void *arg) {
     (void)arg;
 }
 
-void api_refuse(const struct api *api, struct answer *answer, int http_status, const struct problem *why) {
+bool api_admits(const struct api *api, struct answer *answer) {
     const Dunlin__V1__WhoAmIRequest request = DUNLIN__V1__WHO_AM_IREQUEST__INIT;
     dunlin__v1__writer__who_am_i(api->writer, &request, whose, NULL);
     const struct problem *outcome = rpc_outcome();
-    if (outcome->status == STATUS_UNAUTHENTICATED || outcome->status == STATUS_PERMISSION_DENIED)
-        answer_outcome(answer, outcome);
-    else
+    if (outcome->status != STATUS_UNAUTHENTICATED && outcome->status != STATUS_PERMISSION_DENIED)
+        return true;
+    answer_outcome(answer, outcome);
+    return false;
+}
+
+void api_refuse(const struct api *api, struct answer *answer, int http_status, const struct problem *why) {
+    if (api_admits(api, answer))
         answer_problem(answer, http_status, why);
 }
 

@@ -12,10 +12,15 @@ struct api {
     ProtobufCService *clicks; // dunlin.v1.Clicks
 };
 
+#define API_GO_ON 100
+
 struct api_request {
     struct route route;
     enum web_method method;
     int refusal; // what HTTP's own rules say of it (413), 0 for nothing
+    // The client holds the body back until it is asked for: the answer's status is API_GO_ON where it is to
+    // be, or it is the final answer.
+    bool awaits_body;
     // Owned; NULL where the request has none.
     char *refusal_detail;
     char *request_id; // never NULL
@@ -28,6 +33,8 @@ struct api_request {
 };
 void api_request_done(struct api_request *request);
 
+// Is its key known and does it permit something? Otherwise `answer` says so.
+bool api_admits(const struct api *api, struct answer *answer);
 // The answer to a request that is refused here: but 401 and 403 come before everything else that is wrong
 // with it.
 void api_refuse(const struct api *api, struct answer *answer, int http_status, const struct problem *why);

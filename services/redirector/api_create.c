@@ -4,6 +4,7 @@
 #include "common/rpc/rpc.h"
 #include "dunlin/v1/writer.pb-c.h"
 #include "services/redirector/api_call.h"
+#include "services/redirector/query.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -113,17 +114,23 @@ void api_create(const struct api *api, const struct api_request *request, struct
         api_refuse_by_http(api, request, answer);
         return;
     }
+    if (request->awaits_body) {
+        if (api_admits(api, answer))
+            answer->status = API_GO_ON;
+        return;
+    }
     struct json_doc *doc = NULL;
     if (json_parse(request->body != NULL ? request->body : "", request->body_len, &doc, &why) != STATUS_OK) {
         api_refuse(api, answer, strcmp(why.reason, "MALFORMED_JSON") == 0 ? 400 : 422, &why);
         return;
     }
     struct wish wish = {0};
-    if (request->query != NULL && request->query[0] != '\0')
-        (void)problem_violate(&why, "query", "It takes no parameters here.");
-    read_wish(json_root(doc), &wish, &why);
+    // What is not well-formed is told alone, any broken rules together.
+    bool malformed = query_parse(request->query, NULL, 0, &why) != STATUS_OK && query_is_malformed(&why);
+    if (!malformed)
+        read_wish(json_root(doc), &wish, &why);
     if (why.status != STATUS_OK)
-        api_refuse(api, answer, 422, &why);
+        api_refuse(api, answer, malformed ? 400 : 422, &why);
     else
         send(api, &wish, answer);
     json_doc_free(doc);

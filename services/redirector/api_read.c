@@ -39,11 +39,9 @@ static void got(const Dunlin__V1__Link *link, void *arg) {
         return;
     char etag[API_ETAG];
     api_format_etag(etag, link);
-    if (etag_matches(get->request->if_none_match, etag)) {
+    // A 304 has the fields of the 200 that it stands for, the length too; the body isn't sent with it.
+    if (etag_matches(get->request->if_none_match, etag))
         get->answer->status = 304;
-        answer_header_copy(get->answer, "ETag", etag);
-        return;
-    }
     api_put_link(get->answer, link);
 }
 
@@ -53,7 +51,7 @@ static bool takes_query(const struct api *api, const struct api_request *request
     struct problem why = {0};
     if (query_parse(request->query, known, count, &why) == STATUS_OK)
         return true;
-    api_refuse(api, answer, strcmp(why.reason, "MALFORMED_QUERY") == 0 ? 400 : 422, &why);
+    api_refuse(api, answer, query_is_malformed(&why) ? 400 : 422, &why);
     return false;
 }
 

@@ -198,6 +198,18 @@ static void job_done(struct gateway_job *job) {
     (void)pthread_mutex_unlock(&http->lock);
 }
 
+static void finish_exchange(struct http *http, struct exchange *exchange) {
+    struct answer *answer = &exchange->job.answer;
+    if (answer->status == API_GO_ON) {
+        answer_done(answer);
+        web_go_on(exchange->request);
+    } else {
+        answer->close = exchange->job.request.refusal != 0;
+        send_as(http, answer, exchange->request, true, exchange->job.request.request_id);
+    }
+    free_exchange(exchange);
+}
+
 static void collect(void *arg) {
     struct http *http = arg;
     (void)pthread_mutex_lock(&http->lock);
@@ -208,9 +220,7 @@ static void collect(void *arg) {
         struct exchange *exchange = (struct exchange *)job;
         job = job->next;
         http->at_gateway--;
-        exchange->job.answer.close = exchange->job.request.refusal != 0;
-        send_as(http, &exchange->job.answer, exchange->request, true, exchange->job.request.request_id);
-        free_exchange(exchange);
+        finish_exchange(http, exchange);
     }
 }
 
@@ -218,7 +228,8 @@ static char *copy_text(const char *text) {
     return text == NULL ? NULL : base_strdup(text);
 }
 
-static void call_api(struct http *http, struct web_request *request, const struct route *route) {
+static void call_api(
+    struct http *http, struct web_request *request, const struct route *route, bool awaits_body) {
     struct exchange *exchange = base_calloc(1, sizeof *exchange);
     exchange->http = http;
     exchange->request = request;
@@ -230,6 +241,7 @@ static void call_api(struct http *http, struct web_request *request, const struc
         .route = *route,
         .method = web_method(request),
         .refusal = web_refusal(request),
+        .awaits_body = awaits_body,
         .refusal_detail = copy_text(web_refusal_detail(request)),
         .request_id = base_strdup(id),
         .authorization = copy_text(web_header(request, "Authorization")),
@@ -271,21 +283,21 @@ static void send_not_offered(struct http *http, struct web_request *request, enu
     send(http, &answer, request, route_is_api(kind));
 }
 
-// The order of API.md: malformed, too long, unknown or unoffered method, then what the resource says.
-static void handle(void *arg, struct web_request *request) {
-    struct http *http = arg;
+// The order of docs/http-api.md: malformed, too long, unknown or unoffered method, then what the resource
+// says.
+static void respond(struct http *http, struct web_request *request, bool awaits_body) {
     enum web_method method = web_method(request);
     int refusal = web_refusal(request);
     struct route route;
     route_parse(web_path(request), &route);
     bool api = route_is_api(route.kind);
     struct answer page;
-    if (method == WEB_CONNECT)
-        send_not_offered(http, request, ROUTE_NONE);
-    else if (refusal != 0 && refusal != 413)
+    if (refusal != 0 && refusal != 413)
         send_error(http, request, api, refusal, web_refusal_detail(request));
     else if (!redirector_serves_host(http->options.redirector, web_host(request)))
         send_error(http, request, api, 421, "");
+    else if (method == WEB_CONNECT)
+        send_not_offered(http, request, ROUTE_NONE); // its target is no path
     else if (method == WEB_OTHER)
         send_error(http, request, api, 501, "");
     else if (route.kind == ROUTE_API_NONE)
@@ -295,7 +307,7 @@ static void handle(void *arg, struct web_request *request) {
     else if (method == WEB_OPTIONS)
         send_options(http, request, route.kind);
     else if (api)
-        call_api(http, request, &route);
+        call_api(http, request, &route, awaits_body && method == WEB_POST);
     else if (refusal != 0)
         send_error(http, request, false, refusal, web_refusal_detail(request));
     else if (route.kind == ROUTE_CODE)
@@ -309,6 +321,15 @@ static void handle(void *arg, struct web_request *request) {
             send_error(http, request, false, 404, "");
         }
     }
+}
+
+static void handle(void *arg, struct web_request *request) {
+    respond(arg, request, false);
+}
+
+// A client that holds its body back is told at once what its head alone decides.
+static void handle_expecting(void *arg, struct web_request *request) {
+    respond(arg, request, true);
 }
 
 // ---- life
@@ -333,6 +354,7 @@ enum status http_open(const struct http_options *options, struct http **out, str
         .body_max = API_BODY_MAX,
         .connections_max = (size_t)redirector->config.connections,
         .handler = handle,
+        .expecting = handle_expecting,
         .arg = http,
     };
     enum status status = web_open(&web, &http->web, why);

@@ -3,7 +3,24 @@
 #include "common/utf8/utf8.h"
 #include "services/redirector/escape.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// Of the whole query, decoded; a malformed escape is no fault here.
+static bool is_text(const char *query) {
+    size_t len = strlen(query);
+    char *decoded = base_calloc(len + 1, 1);
+    size_t used = 0;
+    for (size_t i = 0; i < len;) {
+        int byte = escape_next(query, len, &i);
+        decoded[used++] = (char)(byte < 0 ? '%' : byte);
+        if (byte < 0)
+            i++;
+    }
+    bool valid = utf8_is_valid(decoded, used);
+    free(decoded);
+    return valid;
+}
 
 // Decodes `len` bytes; a '+' is a '+'.
 static enum status decode(
@@ -19,8 +36,6 @@ static enum status decode(
         out[used] = (char)byte;
     }
     out[used] = '\0';
-    if (!utf8_is_valid(out, used))
-        return problem_set(why, STATUS_INVALID_ARGUMENT, "MALFORMED_QUERY", "The query is not UTF-8.");
     return STATUS_OK;
 }
 
@@ -44,7 +59,13 @@ static enum status take(
     return problem_violate(why, name, "It is not a parameter here.");
 }
 
+bool query_is_malformed(const struct problem *why) {
+    return strcmp(why->reason, "MALFORMED_QUERY") == 0;
+}
+
 enum status query_parse(const char *query, struct query_parameter *known, size_t count, struct problem *why) {
+    if (query != NULL && !is_text(query))
+        return problem_set(why, STATUS_INVALID_ARGUMENT, "MALFORMED_QUERY", "The query is not UTF-8.");
     while (query != NULL && *query != '\0') {
         size_t len = strcspn(query, "&");
         if (len > 0) {

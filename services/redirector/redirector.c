@@ -3,8 +3,6 @@
 #include "common/cache/cache.h"
 #include "common/web/web_listen.h"
 
-#include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define CONFIG_STRUCT redirector_config
@@ -48,15 +46,5 @@ void redirector_done(struct redirector *redirector) {
 bool redirector_serves_host(const struct redirector *redirector, const char *host) {
     if (redirector->config.allowed_hosts[0] == '\0')
         return true;
-    if (host == NULL)
-        return false;
-    size_t len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
-    if (len > 0 && host[len - 1] == '.')
-        len--;
-    for (size_t i = 0; i < redirector->hosts.own_count; i++) {
-        const char *own = redirector->hosts.own[i].host;
-        if (strlen(own) == len && strncasecmp(own, host, len) == 0)
-            return true;
-    }
-    return false;
+    return host != NULL && target_rules_serve(&redirector->hosts, host);
 }

@@ -34,10 +34,9 @@ enum status writer_init(struct writer *writer, struct problem *why) {
     buf_done(&sentence);
     if (!ok)
         return why->status;
-    (void)snprintf(writer->public_url, sizeof writer->public_url, "%s", writer->config.public_url);
-    size_t len = strlen(writer->public_url);
-    if (writer->public_url[len - 1] == '/')
-        writer->public_url[len - 1] = '\0';
+    int len = snprintf(writer->public_url, sizeof writer->public_url, "%s", writer->rules.public_url);
+    if (len < 0 || (size_t)len >= sizeof writer->public_url)
+        return bad_setting(why, "PUBLIC_URL", "is too long once its host is written in A-labels");
 
     writer->created_range = metric_add(&writer_metrics[WRITER_METRIC_CREATED], "range");
     writer->created_alias = metric_add(&writer_metrics[WRITER_METRIC_CREATED], "alias");

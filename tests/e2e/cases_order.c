@@ -9,7 +9,7 @@
 #define BODY_MAX ((size_t)64 * 1024)
 #define JSON "application/json"
 
-enum key { NO_KEY, BAD_KEY, GOOD_KEY };
+enum key { NO_KEY, BAD_KEY, ODD_KEY, GOOD_KEY };
 
 struct row {
     const char *method;
@@ -37,6 +37,8 @@ static const struct row rows[] = {
     {"POST", LINKS_PATH, JSON, "{\"url\":\"https://dest.example/\"}", BAD_KEY, 401},
     {"POST", LINKS_PATH, "text/plain", "{}", NO_KEY, 401},
     {"POST", LINKS_PATH, "text/plain", "{}", BAD_KEY, 401},
+    {"POST", LINKS_PATH, "text/plain", "{}", ODD_KEY, 401},
+    {"POST", LINKS_PATH, JSON, "{\"url\":5}", ODD_KEY, 401},
     {"POST", LINKS_PATH, JSON, NULL, NO_KEY, 401},
     {"POST", LINKS_PATH, JSON, NULL, BAD_KEY, 401},
     {"POST", LINKS_PATH, JSON, "{", BAD_KEY, 401},
@@ -58,6 +60,10 @@ static const struct row rows[] = {
     {"POST", LINKS_PATH "?x=1", JSON, "{\"url\":\"https://dest.example/\"}", GOOD_KEY, 422},
     {"POST", LINKS_PATH, "Application/JSON ; charset=utf-8", "{\"url\":5}", GOOD_KEY, 422},
     // The query, then what is there.
+    {"POST", LINKS_PATH "?x=1", JSON, "{\"url\":5}", GOOD_KEY, 422},
+    {"POST", LINKS_PATH "?x=%ff", JSON, "{\"url\":5}", GOOD_KEY, 400},
+    {"GET", LINKS_PATH "/no-such-link?x=%ff", JSON, "", GOOD_KEY, 400},
+    {"GET", LINKS_PATH "/no-such-link/clicks?from=x&to=%ff", JSON, "", GOOD_KEY, 400},
     {"GET", LINKS_PATH "/no-such-link?x=1", JSON, "", GOOD_KEY, 422},
     {"GET", LINKS_PATH "/no-such-link/clicks?from=x", JSON, "", GOOD_KEY, 422},
     {"GET", LINKS_PATH "/no-such-link", JSON, "", GOOD_KEY, 404},
@@ -73,6 +79,7 @@ static void check(size_t index, const struct row *row, const char *too_long) {
         .target = row->target,
         .key = row->key == NO_KEY    ? NULL
                : row->key == BAD_KEY ? "no-such-key"
+               : row->key == ODD_KEY ? "no-such-k\xC3\xA9y"
                                      : cases_stack->api_key,
         .type = row->type,
         .body = row->body != NULL ? row->body : too_long,

@@ -80,17 +80,22 @@ static void answer_facts(struct web_request *request) {
     answer_text(request, status, text);
 }
 
+static void put_off(struct bench *bench, struct web_request *request) {
+    REQUIRE(bench->later_count < LATER_MAX);
+    bench->later[bench->later_count++] = request;
+    if (bench->later_count == 1)
+        loop_timer_start(bench->later_timer, 1);
+}
+
 static void bench_handle(void *arg, struct web_request *request) {
     struct bench *bench = arg;
     const char *path = web_path(request);
+    int refusal = web_refusal(request);
     atomic_fetch_add(&bench->handled, 1);
-    if (web_refusal(request) != 0) {
-        answer_text(request, web_refusal(request), web_refusal_detail(request));
-    } else if (strncmp(path, "/later", 6) == 0) {
-        REQUIRE(bench->later_count < LATER_MAX);
-        bench->later[bench->later_count++] = request;
-        if (bench->later_count == 1)
-            loop_timer_start(bench->later_timer, 1);
+    if (strncmp(path, "/later", 6) == 0 && (refusal == 0 || refusal == 413)) {
+        put_off(bench, request);
+    } else if (refusal != 0) {
+        answer_text(request, refusal, web_refusal_detail(request));
     } else if (strcmp(path, "/held") == 0) {
         return;
     } else if (strcmp(path, "/echo") == 0) {
@@ -110,8 +115,29 @@ static void bench_answer_later(void *arg) {
     struct bench *bench = arg;
     size_t count = bench->later_count;
     bench->later_count = 0;
-    for (size_t i = 0; i < count; i++)
-        answer_text(bench->later[i], 200, web_path(bench->later[i]));
+    for (size_t i = 0; i < count; i++) {
+        struct web_request *request = bench->later[i];
+        const char *path = web_path(request);
+        size_t len = 0;
+        (void)web_body(request, &len);
+        if (strcmp(path, "/later/unwanted") == 0)
+            answer_text(request, 401, path);
+        else if (strcmp(path, "/later/wanted") == 0 && len == 0)
+            web_go_on(request);
+        else
+            answer_text(request, web_refusal(request) != 0 ? web_refusal(request) : 200, path);
+    }
+}
+
+// Only a path that says so is asked about.
+static void bench_expecting(void *arg, struct web_request *request) {
+    const char *path = web_path(request);
+    if (strncmp(path, "/later", 6) == 0)
+        put_off(arg, request);
+    else if (strcmp(path, "/unwanted") == 0)
+        answer_text(request, 401, path);
+    else
+        web_go_on(request);
 }
 
 static void bench_obey(void *arg) {
@@ -149,6 +175,7 @@ static struct bench *bench_start(struct web_options options) {
     memcpy(bench->target, "https://dest.example/", 21);
     options.loop = bench->loop;
     options.handler = bench_handle;
+    options.expecting = bench_expecting;
     options.arg = bench;
     options.body_max = BODY_MAX;
     if (options.address == NULL)

@@ -49,6 +49,7 @@ static const struct row refused[] = {
     {400, 0, POST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"},
     {400, 0, POST "Content-Length : 5\r\n\r\nhello"},
     {400, 0, POST "Transfer-Encoding: chunked\r\n\r\nzz\r\n"},
+    {400, 0, POST "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n"},
     {400, 0, "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
     {400, 0, GET "X Y: 1\r\n\r\n"},
     {400, 0, GET "X@Y: 1\r\n\r\n"},
@@ -276,6 +277,28 @@ static void says_continue_where_the_body_is_wanted(void **state) {
     (void)close(fd);
 }
 
+// A service that needs a while to answer must be waited for, whether the size was announced or not.
+static void refuses_a_large_body_after_a_while(void **state) {
+    static const char *const heads[] = {
+        "Content-Length: 65537\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n"};
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        struct reply reply;
+        size_t len = 0;
+        int fd = dial(*state);
+        say(fd, "POST /later HTTP/1.1\r\nHost: a\r\n");
+        say(fd, heads[i]);
+        if (i == 1)
+            say(fd, "10001\r\n");
+        char *text = padded("", BODY_MAX + 1, i == 1 ? "\r\n0\r\n\r\n" : "", &len);
+        (void)say_bytes(fd, text, len);
+        hear(fd, &reply);
+        assert_int_equal(reply.status, 413);
+        assert_true(reply.closes);
+        free(text);
+        (void)close(fd);
+    }
+}
+
 // Sends the start, then a byte at a time, until the server has had enough; how long that took.
 static int64_t drip(const struct bench *bench, const char *warm_up, const char *start, struct reply *reply) {
     int fd = dial(bench);
@@ -384,6 +407,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bounds_the_number_of_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_the_body, setup, teardown),
         cmocka_unit_test_setup_teardown(lets_a_refused_client_read_its_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(refuses_a_large_body_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(says_continue_where_the_body_is_wanted, setup, teardown),
         cmocka_unit_test_setup_teardown(ends_what_drips, setup_short, teardown),
         cmocka_unit_test_setup_teardown(leaves_the_suspended_and_the_idle_alone, setup_short, teardown),

@@ -136,13 +136,15 @@ static void answers_a_half_closed_client(void **state) {
 
 static void fits_the_largest_location_beside_the_largest_head(void **state) {
     struct bench *bench = *state;
-    static const char *const names[] = {"X-Pad", "Cookie"};
+    static const char *const names[] = {"X-Pad", "Cookie", "cookie"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct reply reply;
         char *head = base_calloc(1, WEB_HEAD_MAX + 64);
         size_t len = (size_t)sprintf(head, "GET /location HTTP/1.1\r\nHost: a\r\n%s: ", names[i]);
         size_t total = WEB_HEAD_MAX + 4; // and two line ends
         memset(head + len, 'v', total - len);
+        for (size_t at = len + 60; i == 2 && at + 70 < total; at += 67) // 180 cookies
+            head[at] = ';', head[at + 1] = ' ', head[at + 3] = '=';
         memcpy(head + total, "\r\n\r\n", 5);
         int fd = dial(bench);
         for (int round = 0; round < 2; round++) {
@@ -156,6 +158,35 @@ static void fits_the_largest_location_beside_the_largest_head(void **state) {
         }
         (void)close(fd);
         free(head);
+    }
+}
+
+static void asks_before_it_says_continue(void **state) {
+    static const char *const paths[] = {"/unwanted", "/later/unwanted", "/later/wanted"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct reply reply;
+        char text[128];
+        int fd = dial(*state);
+        (void)snprintf(text, sizeof text,
+            "POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", paths[i]);
+        say(fd, text);
+        if (strstr(paths[i], "unwanted") != NULL) {
+            hear(fd, &reply);
+            assert_int_equal(reply.status, 401);
+            assert_true(reply.closes);
+            assert_true(hangs_up(fd));
+        } else {
+            assert_true(hear_head(fd, &reply));
+            assert_string_equal(reply.head, "HTTP/1.1 100 Continue\r\n\r\n");
+            say(fd, "abc");
+            hear(fd, &reply);
+            assert_int_equal(reply.status, 200);
+            assert_false(reply.closes);
+            say(fd, "GET /facts HTTP/1.1\r\nHost: a\r\n\r\n");
+            hear(fd, &reply);
+            assert_int_equal(reply.status, 200);
+        }
+        (void)close(fd);
     }
 }
 
@@ -326,6 +357,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(answers_pipelines_of_which_half_is_suspended, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_a_half_closed_client, setup, teardown),
         cmocka_unit_test_setup_teardown(fits_the_largest_location_beside_the_largest_head, setup, teardown),
+        cmocka_unit_test_setup_teardown(asks_before_it_says_continue, setup, teardown),
         cmocka_unit_test_setup_teardown(takes_any_legal_query, setup, teardown),
         cmocka_unit_test_setup_teardown(turns_a_split_header_into_an_empty_500, setup, teardown),
         cmocka_unit_test_setup_teardown(drains_with_connection_close, setup, teardown),

@@ -83,7 +83,8 @@ static void broken_rules_are_named(void **state) {
 static void what_is_not_utf8_is_malformed(void **state) {
     (void)state;
     static const char *const queries[] = {"from=%FF", "from=\xff", "from=%C3", "from=%ED%A0%80",
-        "from=%C0%AF", "from=%F4%90%80%80", "%FF=1", "to=1&x%80=2"};
+        "from=%C0%AF", "from=%F4%90%80%80", "%FF=1", "to=1&x%80=2", "limit=%FF", "limit=1&from=%FF",
+        "from=%zz&to=%FF", "from=1&from=%FF", "%C3&%BC"};
     for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
         struct parsed parsed = parse(queries[i]);
         assert_int_equal(parsed.status, STATUS_INVALID_ARGUMENT);

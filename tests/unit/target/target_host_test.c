@@ -201,6 +201,7 @@ static void rules_list_our_own_hosts(void **state) {
     assert_true(target_rules_init(&rules, "http://127.0.0.1:8080", "", &why));
     assert_int_equal(rules.own_count, 1);
     expect_own(&rules, 0, "127.0.0.1", 8080);
+    assert_string_equal(rules.public_url, "http://127.0.0.1:8080");
     target_rules_done(&rules);
     assert_true(target_rules_init(&rules,
         "https://B\xc3\x9c"
@@ -211,6 +212,15 @@ static void rules_list_our_own_hosts(void **state) {
     expect_own(&rules, 1, "go.example", 80);
     expect_own(&rules, 2, "a", 8080);
     expect_own(&rules, 3, "::1", 80);
+    assert_string_equal(rules.public_url, "https://xn--bcher-kva.example.");
+    static const char *const served[] = {"xn--bcher-kva.example", "XN--Bcher-kva.Example.:443", "go.EXAMPLE",
+        "go.example:1", "go.example:", "a", "a:0", "[::1]", "[0:0::1]:8080"};
+    for (size_t i = 0; i < ARRAY_LEN(served); i++)
+        assert_true(target_rules_serve(&rules, served[i]));
+    static const char *const others[] = {
+        "", ":80", "b", "xa", "a..", "go.example.evil.example", "::1", "[::2]", "[::1", "127.0.0.1"};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(target_rules_serve(&rules, others[i]));
     target_rules_done(&rules);
     // Where PUBLIC_URL has a port of its own, a bare host is ours there and at the front door.
     assert_true(target_rules_init(&rules, "http://127.0.0.1:8080", "s.example", &why));

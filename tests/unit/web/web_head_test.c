@@ -183,6 +183,20 @@ static int sized(size_t line_len, size_t len, size_t fields, const char *field) 
     return head.refusal;
 }
 
+static bool expects(const char *version, const char *fields) {
+    return judge("POST", "/", version, fields).expects;
+}
+
+static void sees_who_waits_for_leave(void **state) {
+    (void)state;
+    assert_true(expects("HTTP/1.1", "Host: a\nExpect: 100-Continue\nContent-Length: 1"));
+    assert_true(expects("HTTP/1.1", "Host: a\nTransfer-Encoding: chunked\nExpect: 100-continue"));
+    assert_false(expects("HTTP/1.1", "Host: a\nExpect: 100-continue\nContent-Length: 0"));
+    assert_false(expects("HTTP/1.1", "Host: a\nExpect: 100-continue"));
+    assert_false(expects("HTTP/1.1", "Host: a\nContent-Length: 1"));
+    assert_false(expects("HTTP/1.0", "Host: a\nExpect: 100-continue\nContent-Length: 1"));
+}
+
 static void judges_sizes_and_puts_the_gravest_first(void **state) {
     (void)state;
     assert_int_equal(sized(8192, 12288, 100, "X"), 0);
@@ -236,6 +250,7 @@ int main(void) {
         cmocka_unit_test(judges_every_byte_of_a_value),
         cmocka_unit_test(judges_every_byte_of_a_name),
         cmocka_unit_test(judges_the_framing),
+        cmocka_unit_test(sees_who_waits_for_leave),
         cmocka_unit_test(judges_sizes_and_puts_the_gravest_first),
         cmocka_unit_test(splits_targets),
     };
