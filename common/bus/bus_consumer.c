@@ -6,12 +6,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ASK_EVERY_US US_PER_S
 #define ASK_MS 500
 #define RETRY_FIRST_US (100 * US_PER_MS)
 #define RETRY_MAX_US (5 * US_PER_S)
 #define WATERMARK_MS 2000
+
+#define SETTLE_US (20 * US_PER_MS)
 
 struct bus_consumer {
     struct bus_handle handle;
@@ -23,6 +26,8 @@ struct bus_consumer {
     // What the group gave us, with the next offset wanted of each; NULL while nothing is ours.
     rd_kafka_topic_partition_list_t *ours;
     bool waiting; // for positions: nothing is read until retry_at_us
+    bool sought;  // a position of ours was changed: assigned before anything else is read
+    int64_t assigned_at_us;
     int64_t retry_at_us;
     int64_t retry_us;
     int64_t ask_at_us;
@@ -32,7 +37,19 @@ struct bus_consumer {
 
 // ---- assignment
 
+// librdkafka 2.0.2 aborts when partitions are assigned once more while it is still stopping them for the time
+// before.
+static void let_settle(const struct bus_consumer *consumer) {
+    int64_t left_us = consumer->assigned_at_us + SETTLE_US - base_monotonic_us();
+    const struct timespec pause = {.tv_nsec = left_us * 1000};
+    if (consumer->assigned_at_us != 0 && left_us > 0)
+        (void)nanosleep(&pause, NULL);
+}
+
 static void assign(struct bus_consumer *consumer, const rd_kafka_topic_partition_list_t *list) {
+    let_settle(consumer);
+    consumer->sought = false;
+    consumer->assigned_at_us = base_monotonic_us();
     rd_kafka_resp_err_t error = rd_kafka_assign(consumer->kafka, list);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
         bus_handle_error(&consumer->handle, "an assignment was refused", error);
@@ -94,6 +111,7 @@ static void forget_ours(struct bus_consumer *consumer) {
         consumer->ours = NULL;
     }
     consumer->waiting = false;
+    consumer->sought = false;
     metric_set(consumer->partitions, 0);
 }
 
@@ -321,6 +339,9 @@ enum status bus_consumer_poll(struct bus_consumer *consumer, int timeout_ms, str
     if (consumer->waiting && base_monotonic_us() >= consumer->retry_at_us) {
         begin(consumer);
     }
+    if (consumer->sought && !consumer->waiting) {
+        assign(consumer, consumer->ours);
+    }
     if (consumer->waiting && consumer->retry_at_us < until) {
         until = consumer->retry_at_us;
     }
@@ -339,9 +360,7 @@ enum status bus_consumer_seek(struct bus_consumer *consumer, int32_t partition, 
         return STATUS_NOT_FOUND;
     }
     entry->offset = offset < 0 ? RD_KAFKA_OFFSET_BEGINNING : offset;
-    if (!consumer->waiting) {
-        assign(consumer, consumer->ours);
-    }
+    consumer->sought = true;
     return STATUS_OK;
 }
 
